@@ -45,6 +45,8 @@ if TYPE_CHECKING:
 
 NODES, PARTITIONS, PRODUCERS, WORKERS = 3, 6, 3, 3
 RELEASES = ["4.4.0", "3.9.1", "2.8.2"]
+# Bytes of a batch: few, so that what piles up in a fault goes over all connections that a producer may have to a broker.
+BATCH = 16_000
 # Seconds until a broker that says nothing counts as gone.
 SESSION = 3
 # Records that one producer sends in a second, so that a run meets many faults.
@@ -199,7 +201,8 @@ def send_all(
 ) -> None:
     """Send `count` records at an even pace; then learn the fate of each."""
     sent: list[tuple[tuple[int, int], ottla.Delivery]] = []
-    with make(bootstrap, delivery_timeout_ms=int(DELIVERY * 1_000), request_timeout_ms=5_000) as producer:
+    options = {"batch_size": BATCH, "delivery_timeout_ms": int(DELIVERY * 1_000), "request_timeout_ms": 5_000}
+    with make(bootstrap, **options) as producer:
         begin = time.monotonic()
         for number in range(count):
             place = (number % PARTITIONS, number // PARTITIONS)

@@ -16,7 +16,8 @@ pub(crate) enum Lane {
     /// Requests to a group's coordinator that it answers when the other members have come: commits and heartbeats must not wait
     /// for them.
     Rebalance,
-    /// Fetches, which wait for records; numbered, for a seek must not wait for a fetch that waits.
+    /// Fetches, which wait for records; numbered, for a seek must not wait for a fetch that waits. In a producer, batches that
+    /// need not wait for those of another connection.
     Data(u8),
 }
 

@@ -13,6 +13,7 @@ use crate::config::Config;
 use crate::error::{Error, Kind};
 use crate::produce::batch::Done;
 use crate::produce::fates::Fates;
+use crate::produce::lanes::Lanes;
 use crate::produce::queue::Queue;
 use crate::produce::request::SentRequest;
 use crate::produce::scope::Scope;
@@ -37,7 +38,7 @@ pub struct Accumulator<T> {
     pub(super) listed: VecDeque<usize>,
     pub(super) fates: Fates<T>,
     pub(super) requests: FxHashMap<u64, SentRequest>,
-    pub(super) in_flight: FxHashMap<LinkId, usize>,
+    pub(super) lanes: Lanes,
     pub(super) stalls: Stalls,
     pub(super) next_number: u64,
     /// Whether batches are numbered: as the settings say, unless the brokers cannot make use of it.
@@ -59,6 +60,7 @@ impl<T: Clone> Accumulator<T> {
             is_idempotent: config.idempotence,
             checks_headers: false,
             stalls: Stalls::new(config.availability_timeout),
+            lanes: Lanes::new(&config),
             scope: config.transactional_id.as_deref().map(Scope::new),
             config,
             topics: Topics::default(),
@@ -67,7 +69,6 @@ impl<T: Clone> Accumulator<T> {
             listed: VecDeque::new(),
             fates: Fates::default(),
             requests: FxHashMap::default(),
-            in_flight: FxHashMap::default(),
             next_number: 0,
             identity: None,
             spent: None,
@@ -243,8 +244,16 @@ impl<T: Clone> Accumulator<T> {
         }
     }
 
-    pub(super) fn in_flight_on(&self, link: LinkId) -> usize {
-        self.in_flight.get(&link).copied().unwrap_or(0)
+    /// The connection to a queue's leader that its next batch goes over.
+    pub(super) fn link_for(&self, cluster: &Cluster, queue: &Queue<T>) -> Option<LinkId> {
+        let leader = queue.leader?;
+        if queue.sent.is_empty() {
+            return self.lanes.freest(cluster, leader);
+        }
+        let is_to = |(node, _)| node == leader;
+        queue
+            .link
+            .filter(|link| cluster.node_of(*link).is_some_and(is_to))
     }
 
     /// Whether several batches of a partition may be under way over `link`: its broker remembers five of each producer, as those
@@ -255,27 +264,24 @@ impl<T: Clone> Accumulator<T> {
         !self.config.idempotence || version().is_ok_and(|version| version >= FIVE)
     }
 
-    /// Wakes the link if this queue has something for it now, or sets the alarm for when it will have.
-    pub(super) fn nudge(
-        &mut self,
-        now: Instant,
-        cluster: &mut Cluster,
-        link: LinkId,
-        index: usize,
-    ) {
+    /// Wakes the queue's connection to its leader if there is something for it now, or sets the alarm for when there will be.
+    pub(super) fn nudge(&mut self, now: Instant, cluster: &mut Cluster, leader: i32, index: usize) {
         let Some(queue) = self.queues.get(index) else {
             return;
         };
-        let in_flight = self.in_flight_on(link);
-        let in_turn =
-            self.admits(queue) && queue.may_send_on(link, || self.remembers_five(cluster, link));
-        if in_flight >= self.config.max_in_flight || !in_turn {
-            if let Some(leader) = queue.leader {
-                self.stalls.note(now, leader);
-            }
-            return;
+        if queue.sent.is_empty() && !queue.ready.is_empty() {
+            self.lanes.extend(now, cluster, leader);
         }
-        match queue.due(&self.config, in_flight == 0) {
+        let can_take = |link: &LinkId| {
+            self.lanes.requests(*link) < self.config.max_in_flight
+                && self.admits(queue)
+                && queue.may_send_on(*link, || self.remembers_five(cluster, *link))
+        };
+        let Some(link) = self.link_for(cluster, queue).filter(can_take) else {
+            self.stalls.note(now, leader);
+            return;
+        };
+        match queue.due(&self.config, self.lanes.is_idle(cluster, leader)) {
             Some(at) if at > now => cluster.set_alarm(at),
             Some(_) => cluster.wake(link),
             None => {}

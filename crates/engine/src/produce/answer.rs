@@ -236,12 +236,7 @@ impl<T: Clone> Accumulator<T> {
     /// Takes a request out of those under way.
     fn finish_request(&mut self, token: u64) -> Option<SentRequest> {
         let sent = self.requests.remove(&token)?;
-        if let Some(count) = self.in_flight.get_mut(&sent.link) {
-            *count -= 1;
-            if *count == 0 {
-                self.in_flight.remove(&sent.link);
-            }
-        }
+        self.lanes.done(sent.link, sent.bytes);
         Some(sent)
     }
 

@@ -265,14 +265,12 @@ impl<T: Clone> Accumulator<T> {
         let Some(queue) = self.queues.get(index) else {
             return false;
         };
-        let link = queue
-            .leader
-            .and_then(|leader| cluster.up_link(leader, Lane::Control));
-        match link {
-            Some(link) if self.is_identified() && self.admits(queue) => {
+        let is_up = |leader: &i32| cluster.up_link(*leader, Lane::Control).is_some();
+        match queue.leader.filter(is_up) {
+            Some(leader) if self.is_identified() && self.admits(queue) => {
                 // A broker that is to be left alone for longer gets nothing, and nothing else may happen until then.
                 cluster.set_alarm(now + self.config.delivery_timeout);
-                self.nudge(now, cluster, link, index);
+                self.nudge(now, cluster, leader, index);
                 false
             }
             _ => true,

@@ -25,13 +25,13 @@ impl<T: Clone> Accumulator<T> {
         cluster: &mut Cluster,
         link: LinkId,
     ) -> Option<Parcel> {
-        let (node, Lane::Control) = cluster.node_of(link)? else {
+        let (node, Lane::Control | Lane::Data(_)) = cluster.node_of(link)? else {
             return None;
         };
         if self.listed.is_empty() || !self.is_identified() {
             return None;
         }
-        if self.in_flight_on(link) >= self.config.max_in_flight {
+        if self.lanes.requests(link) >= self.config.max_in_flight {
             return None;
         }
         let chosen = self.choose(now, cluster, link, node);
@@ -110,7 +110,7 @@ impl<T: Clone> Accumulator<T> {
         link: LinkId,
         node: i32,
     ) -> Vec<usize> {
-        let idle = self.in_flight_on(link) == 0;
+        let idle = self.lanes.is_idle(cluster, node);
         let most = self.config.max_request_size;
         let mut chosen = Vec::new();
         let mut bytes = 0;
@@ -158,6 +158,12 @@ impl<T: Clone> Accumulator<T> {
             cluster.set_alarm(at);
             return None;
         }
+        let own = self.link_for(cluster, queue)?;
+        if own != link {
+            // Since this one was woken for the batch, it got more to do than another.
+            cluster.wake(own);
+            return None;
+        }
         let queue = self.queues.get_mut(index)?;
         if queue.ready.is_empty() {
             queue.close_open();
@@ -202,7 +208,7 @@ impl<T: Clone> Accumulator<T> {
             .filter(|_| self.is_idempotent && version >= BATCHES);
         let mut topics: Vec<ParcelTopic> = Vec::new();
         let mut batches = Vec::with_capacity(chosen.len());
-        let mut records = 0;
+        let (mut records, mut bytes) = (0, 0);
         for index in chosen {
             let Some(queue) = self.queues.get_mut(*index) else {
                 continue;
@@ -214,6 +220,7 @@ impl<T: Clone> Accumulator<T> {
                 cluster.context.observer.tell(queue.sending(&batch));
             }
             records += batch.count;
+            bytes += batch.bytes;
             let first = (batch.attempts == 1).then_some(batch.created);
             let meters = &mut cluster.context.meters;
             meters.batch_sent(&queue.topic, batch.count, first);
@@ -237,12 +244,13 @@ impl<T: Clone> Accumulator<T> {
         let format = Format::of(version, &self.config);
         let request = SentRequest {
             link,
+            bytes,
             format,
             batches,
             topics: ids_of(version, &topics),
         };
         self.requests.insert(token, request);
-        *self.in_flight.entry(link).or_insert(0) += 1;
+        self.lanes.sent(link, bytes);
         Parcel {
             token,
             version,

@@ -32,6 +32,7 @@
 //! | `fates` | counts over all batches: bytes in use, batches without a fate, and the fates to tell |
 //! | `queue` | one partition's batches: which may go, and when |
 //! | `hash` | the hashes of keys, as other clients compute them |
+//! | `lanes` | the connections to each broker that carry batches, and what is under way on each |
 //! | `stalls` | which brokers take nothing although something waits for them |
 //! | `partitioner` | which partition a record goes to |
 //! | `topics` | which topics are in use, for how long, and whether one may be created |
@@ -60,6 +61,7 @@ mod fates;
 mod gather;
 mod hash;
 pub(crate) mod identity;
+mod lanes;
 mod part;
 mod partitioner;
 mod pump;

@@ -35,7 +35,7 @@ impl<T: Clone> Accumulator<T> {
                 continue;
             };
             match cluster.node_link(now, leader, Lane::Control) {
-                Some(link) if self.is_identified() => self.nudge(now, cluster, link, index),
+                Some(_) if self.is_identified() => self.nudge(now, cluster, leader, index),
                 Some(_) => {}
                 None => {
                     self.stalls.note(now, leader);

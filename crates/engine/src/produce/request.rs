@@ -36,6 +36,8 @@ pub(super) struct ParcelTopic {
 #[derive(Debug)]
 pub(super) struct SentRequest {
     pub(super) link: LinkId,
+    /// What its batches had when it was given to the connection.
+    pub(super) bytes: usize,
     pub(super) format: Format,
     pub(super) batches: Vec<(usize, BatchId)>,
     /// Its topics by their ids, in order of these; none where it has names instead.

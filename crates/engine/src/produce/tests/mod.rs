@@ -17,6 +17,7 @@ use crate::producer::{NotAppended, Producer, Row};
 use crate::script::{Asked, Script, config};
 
 mod events;
+mod lanes;
 mod metrics;
 mod old;
 mod partitions;
