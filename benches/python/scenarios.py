@@ -227,6 +227,7 @@ TRANSACTIONS = Scenario(
         Way("confluent-kafka", "transactions", "confluent.transactions"),
         Way("confluent-kafka", "transactions, no linger", "confluent.transactions", NO_LINGER),
         Way("Java", "transactions", "java.transactions"),
+        Way("socket", "transactions made before", "sockets.transactions", role="limit"),
     ),
     ahead=7,
 )

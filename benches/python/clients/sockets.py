@@ -9,7 +9,9 @@ import socket
 import ssl
 import struct
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from ottla import protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -202,11 +204,9 @@ def default_batch_size() -> int:
 
 def batch_of(job: Job, room: int) -> tuple[int, bytes]:
     """As many records as fit into so many bytes, at least one; and the batch of them."""
-    from ottla.protocol import Record, encode_records
-
     values, count = job.values(), max(1, (room - BATCH_HEADER) // (job.size + 9))
-    records = [Record(values[i % len(values)], timestamp=1_700_000_000_000 + i // 100) for i in range(count)]
-    return count, encode_records(records, compression=job.codec)
+    records = [protocol.Record(values[i % len(values)], timestamp=1_700_000_000_000 + i // 100) for i in range(count)]
+    return count, protocol.encode_records(records, compression=job.codec)
 
 
 def _check_produced(answer: memoryview) -> None:
@@ -226,6 +226,81 @@ def latency_produce(job: Job, watch: Stopwatch) -> tuple[int, int]:
         watch.laps.append(time.perf_counter() - begin)
     watch.stop()
     return job.records, job.records * job.size
+
+
+def transactions(job: Job, watch: Stopwatch) -> tuple[int, int]:
+    """Transactions made beforehand, with KIP-890's protocol: a Produce and an EndTxn each.
+
+    Before each the coordinator is asked until it says that the markers of the one before are written.
+    """
+    connection = Connection(job, 1 << 16)
+    values = job.transaction()
+    producer_id, epoch = _identity(connection, job.topic)
+    # As producers do it, several go to one partition before the next has its turn.
+    made = [_transaction(job, values, n // 9 % job.partitions, producer_id, epoch + n) for n in range(job.records)]
+    state = Question("DescribeTransactions", 0, {"transactionalIds": [job.topic]})
+    watch.start()
+    for produce, end in made:
+        begin = time.perf_counter()
+        while state.ask(connection)["transactionStates"][0]["transactionState"].startswith("Prepare"):
+            pass
+        [topic] = produce.ask(connection)["responses"]
+        _check_code("Produce", topic["partitionResponses"][0])
+        _check_code("EndTxn", end.ask(connection))
+        watch.laps.append(time.perf_counter() - begin)
+    watch.stop()
+    count = job.records * len(values)
+    return count, count * job.size
+
+
+class Question:
+    """A request made beforehand, of any API."""
+
+    def __init__(self, api: str, version: int, message: dict[str, Any]) -> None:
+        self._answers = (api, version)
+        self._frame = protocol.encode_request(api, version, message, client_id="limit")
+
+    def ask(self, connection: Connection) -> dict[str, Any]:
+        connection.send(self._frame)
+        answer = connection.receive()
+        frame = struct.pack(">i", len(answer)) + answer
+        return protocol.decode_frame(frame, response_to=self._answers).message
+
+
+def _identity(connection: Connection, transactional_id: str) -> tuple[int, int]:
+    """Its producer id and epoch, once there is a coordinator."""
+    search = Question("FindCoordinator", 4, {"keyType": 1, "coordinatorKeys": [transactional_id]})
+    begin = Question(
+        "InitProducerId", 4, {"transactionalId": transactional_id, "transactionTimeoutMs": int(TIMEOUT * 1_000)}
+    )
+    end = time.monotonic() + TIMEOUT
+    while True:
+        search.ask(connection)
+        answer = begin.ask(connection)
+        if not answer["errorCode"]:
+            return answer["producerId"], answer["producerEpoch"]
+        if time.monotonic() > end:
+            _check_code("InitProducerId", answer)
+        time.sleep(0.1)
+
+
+def _transaction(
+    job: Job, values: list[bytes], partition: int, producer_id: int, epoch: int
+) -> tuple[Question, Question]:
+    """Its Produce and its end. Each transaction has the epoch after the last one's, and numbers its records anew."""
+    records = [protocol.Record(v, timestamp=1_700_000_000_000) for v in values]
+    batch = protocol.encode_records(
+        records, producer_id=producer_id, producer_epoch=epoch, base_sequence=0, transactional=True
+    )
+    topic = {"name": job.topic, "partitionData": [{"index": partition, "records": batch}]}
+    produce = {"transactionalId": job.topic, "acks": -1, "timeoutMs": 30_000, "topicData": [topic]}
+    end = {"transactionalId": job.topic, "producerId": producer_id, "producerEpoch": epoch, "committed": True}
+    return Question("Produce", 12, produce), Question("EndTxn", 5, end)
+
+
+def _check_code(api: str, answer: dict[str, Any]) -> None:
+    if code := answer["errorCode"]:
+        raise RuntimeError(f"{api} failed with code {code}")
 
 
 def latency_end_to_end(job: Job, watch: Stopwatch) -> tuple[int, int]:
