@@ -152,8 +152,9 @@ def flat(outcomes: Mapping[str, Outcome]) -> dict[str, str]:
 
 
 def expected() -> dict[str, str]:
-    """What does not pass by the table of `tests/README.md`, by name."""
-    rows = re.findall(rf"^\| `(Test\S+)` \| ({SKIPPED}|{HANGS}) \| .+ \|$", TABLE.read_text(), re.MULTILINE)
+    """What does not pass, or not always, by the table of `tests/README.md`, by name."""
+    how = f"{SKIPPED}|{HANGS}|{SKIPPED} or {PASSED}"
+    rows = re.findall(rf"^\| `(Test\S+)` \| ({how}) \| .+ \|$", TABLE.read_text(), re.MULTILINE)
     return dict(rows)
 
 
@@ -170,7 +171,7 @@ def differences(found: Mapping[str, str], told: Mapping[str, str]) -> list[str]:
     return [
         f"{name}: {found.get(name, PASSED)}, and the table says {told.get(name, PASSED)}"
         for name in names
-        if found.get(name) != told.get(name)
+        if found.get(name, PASSED) not in told.get(name, PASSED).split(" or ")
     ]
 
 
