@@ -56,5 +56,7 @@ for log in rust corpus setup wheel simulation clippy lint; do
     cat $logs/$log.log
 done
 printf '\n==== lanes\n%s\n\n' "$(cat $logs/summary)"
+# Once more, for whoever keeps the last lines only.
+grep '^FAILED at' $logs/python.log
 tail -n 1 $logs/python.log
 ! grep -q FAILED $logs/summary && [ ! -e $logs/pytest-FAILED ]

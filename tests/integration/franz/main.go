@@ -127,6 +127,9 @@ func newClient(opts ...kgo.Opt) *kgo.Client {
 		if a.CA != "" {
 			opts = append(opts, kgo.DialTLSConfig(a.tls()))
 		}
+	} else {
+		// Nothing to get wrong: a connection that ends before its first answer is that of a node that dies.
+		opts = append(opts, kgo.AlwaysRetryEOF())
 	}
 	client, err := kgo.NewClient(opts...)
 	if err != nil {
