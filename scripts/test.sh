@@ -57,6 +57,6 @@ for log in rust corpus setup wheel simulation clippy lint; do
 done
 printf '\n==== lanes\n%s\n\n' "$(cat $logs/summary)"
 # Once more, for whoever keeps the last lines only.
-grep '^FAILED at' $logs/python.log
+grep -o 'FAILED at .*' $logs/python.log
 tail -n 1 $logs/python.log
 ! grep -q FAILED $logs/summary && [ ! -e $logs/pytest-FAILED ]

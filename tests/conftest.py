@@ -4,6 +4,7 @@ import ctypes.util
 import importlib.util
 import os
 import shutil
+import signal
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,9 @@ MISSING = pytest.StashKey[dict[str, int]]()
 
 def pytest_configure(config):
     config.stash[MISSING] = {}
+    # A shell that runs tests in the background has them ignore Ctrl-C, which some of them send.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     # A run that is stopped before its end has no summary.
     if config.getoption("numprocesses", None):
         config.pluginmanager.register(Told(config))

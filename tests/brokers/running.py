@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,7 +26,12 @@ def running(folder: Path, *, grace: float = 0, purge: bool = True, **options: An
     options["config"] = KEPT | options.get("config", {})
     options["jvm"] = [*QUICK, *options.get("jvm", ())]
     with _free_ports() as port:
-        cluster = Cluster.start(folder, port=port, **options)
+        try:
+            cluster = Cluster.start(folder, port=port, **options)
+        except SystemExit as why:
+            # That a broker does not come up on a busy machine is not what tests are about; the second time it is.
+            print(f"{folder}: started once more: {why}", file=sys.stderr)
+            cluster = Cluster.start(folder / "again", port=port, **options)
         try:
             yield cluster
         finally:

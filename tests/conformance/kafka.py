@@ -8,16 +8,14 @@ from __future__ import annotations
 import functools
 import json
 import os
-import shutil
 import subprocess
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from filelock import FileLock
 
-from tests.brokers.brokers import QUICK, fetch, libs, sh
+from tests.brokers.brokers import QUICK, fetch, libs, resolve, sh
 from tests.conformance import refusals
 
 if TYPE_CHECKING:
@@ -55,19 +53,7 @@ needs_kafka = pytest.mark.needs("java", "javac", "mvn")
 
 def client(version: str) -> Path:
     """The folder of an old client's jars."""
-    to = libs(f"clients-{version}")
-    if not to.is_dir():
-        to.parent.mkdir(parents=True, exist_ok=True)
-        work = Path(tempfile.mkdtemp(dir=to.parent))
-        try:
-            (work / "pom.xml").write_text(POM.format(version=version))
-            goal = ["dependency:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={work}/libs"]
-            sh("mvn", "-q", "-B", "-f", work / "pom.xml", *goal)
-            if not to.is_dir():  # another process may have been quicker
-                (work / "libs").rename(to)
-        finally:
-            shutil.rmtree(work, ignore_errors=True)
-    return to
+    return resolve(libs(f"clients-{version}"), POM.format(version=version))
 
 
 @functools.cache

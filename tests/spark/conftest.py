@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import subprocess
 import sys
 import uuid
 from pathlib import Path
@@ -10,10 +9,9 @@ from pathlib import Path
 import confluent_kafka
 import pytest
 from confluent_kafka.admin import AdminClient, NewPartitions
-from filelock import FileLock
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
-from tests.brokers.brokers import QUICK
+from tests.brokers.brokers import QUICK, maven
 
 import ottla
 import ottla.testing
@@ -37,12 +35,12 @@ def peer_jars(*more):
     for artifact in (*PEER, *more):
         _, name, version = artifact.split(":")
         jar = folder / f"{name}-{version}.jar"
-        with FileLock(folder / "lock"):
+        with maven() as run:
             if not jar.exists():
                 if not shutil.which("mvn"):
                     return []
-                copy = ["mvn", "-q", "-B", "dependency:copy", f"-Dartifact={artifact}", "-Dmdep.useBaseVersion=true"]
-                subprocess.run([*copy, f"-DoutputDirectory={folder}"], check=True, timeout=300, cwd=folder)
+                copy = ["dependency:copy", f"-Dartifact={artifact}", "-Dmdep.useBaseVersion=true"]
+                run(*copy, f"-DoutputDirectory={folder}", cwd=folder)
         jars.append(jar)
     return jars
 

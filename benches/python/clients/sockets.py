@@ -231,7 +231,8 @@ def latency_produce(job: Job, watch: Stopwatch) -> tuple[int, int]:
 def transactions(job: Job, watch: Stopwatch) -> tuple[int, int]:
     """Transactions made beforehand, with KIP-890's protocol: a Produce and an EndTxn each.
 
-    Before each the coordinator is asked until it says that the markers of the one before are written.
+    Before each the coordinator is asked until it says that the markers of the one before are written. The other answers
+    are read when all is over.
     """
     connection = Connection(job, 1 << 16)
     values = job.transaction()
@@ -239,16 +240,19 @@ def transactions(job: Job, watch: Stopwatch) -> tuple[int, int]:
     # As producers do it, several go to one partition before the next has its turn.
     made = [_transaction(job, values, n // 9 % job.partitions, producer_id, epoch + n) for n in range(job.records)]
     state = Question("DescribeTransactions", 0, {"transactionalIds": [job.topic]})
+    answers = []
     watch.start()
     for produce, end in made:
         begin = time.perf_counter()
-        while state.ask(connection)["transactionStates"][0]["transactionState"].startswith("Prepare"):
+        while b"Prepare" in state.ask(connection):
             pass
-        [topic] = produce.ask(connection)["responses"]
-        _check_code("Produce", topic["partitionResponses"][0])
-        _check_code("EndTxn", end.ask(connection))
+        answers.append((produce.ask(connection), end.ask(connection)))
         watch.laps.append(time.perf_counter() - begin)
     watch.stop()
+    for (produce, end), (produced, ended) in zip(made, answers, strict=True):
+        [topic] = produce.read(produced)["responses"]
+        _check_code("Produce", topic["partitionResponses"][0])
+        _check_code("EndTxn", end.read(ended))
     count = job.records * len(values)
     return count, count * job.size
 
@@ -260,9 +264,12 @@ class Question:
         self._answers = (api, version)
         self._frame = protocol.encode_request(api, version, message, client_id="limit")
 
-    def ask(self, connection: Connection) -> dict[str, Any]:
+    def ask(self, connection: Connection) -> bytes:
+        """The answer without its length."""
         connection.send(self._frame)
-        answer = connection.receive()
+        return bytes(connection.receive())
+
+    def read(self, answer: bytes) -> dict[str, Any]:
         frame = struct.pack(">i", len(answer)) + answer
         return protocol.decode_frame(frame, response_to=self._answers).message
 
@@ -276,7 +283,7 @@ def _identity(connection: Connection, transactional_id: str) -> tuple[int, int]:
     end = time.monotonic() + TIMEOUT
     while True:
         search.ask(connection)
-        answer = begin.ask(connection)
+        answer = begin.read(begin.ask(connection))
         if not answer["errorCode"]:
             return answer["producerId"], answer["producerEpoch"]
         if time.monotonic() > end:
