@@ -231,10 +231,10 @@ def latency_produce(job: Job, watch: Stopwatch) -> tuple[int, int]:
 def transactions(job: Job, watch: Stopwatch) -> tuple[int, int]:
     """Transactions made beforehand, with KIP-890's protocol: a Produce and an EndTxn each.
 
-    Before each the coordinator is asked until it says that the markers of the one before are written. The other answers
-    are read when all is over.
+    Before each the coordinator is asked, over a connection of its own, until it says that the markers of the one before
+    are written. The other answers are read when all is over.
     """
-    connection = Connection(job, 1 << 16)
+    connection, asking = Connection(job, 1 << 16), Connection(job, 1 << 16)
     values = job.transaction()
     producer_id, epoch = _identity(connection, job.topic)
     # As producers do it, several go to one partition before the next has its turn.
@@ -244,7 +244,7 @@ def transactions(job: Job, watch: Stopwatch) -> tuple[int, int]:
     watch.start()
     for produce, end in made:
         begin = time.perf_counter()
-        while b"Prepare" in state.ask(connection):
+        while b"Prepare" in state.ask(asking):
             pass
         answers.append((produce.ask(connection), end.ask(connection)))
         watch.laps.append(time.perf_counter() - begin)
