@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from filelock import FileLock, Timeout
 
-from tests.brokers.brokers import QUICK, Cluster, listens
+from tests.brokers.brokers import QUICK, Cluster, NotUp, listens
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,7 +28,7 @@ def running(folder: Path, *, grace: float = 0, purge: bool = True, **options: An
     with _free_ports() as port:
         try:
             cluster = Cluster.start(folder, port=port, **options)
-        except SystemExit as why:
+        except NotUp as why:
             # That a broker does not come up on a busy machine is not what tests are about; the second time it is.
             print(f"{folder}: started once more: {why}", file=sys.stderr)
             cluster = Cluster.start(folder / "again", port=port, **options)

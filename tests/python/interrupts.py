@@ -550,8 +550,6 @@ def names() -> set[str]:
 
 
 def main() -> None:
-    # A shell that runs the tests in the background has their processes ignore it.
-    signal.signal(signal.SIGINT, signal.default_int_handler)
     scene = Scene()
     for name, prepare in SCENES[sys.argv[1]](scene):
         try:
