@@ -1,7 +1,8 @@
 //! gzip, RFC 1952, with libdeflate, which is faster than zlib but needs all input and a buffer for all output at once. Other input
 //! is read as a stream, whose memory is bounded by the output itself and not by the claimed size.
 //!
-//! Several members in a row are read as one stream, as Java does.
+//! Several members in a row are read as one stream, as Java does. Of the first, flags that RFC 1952 reserves are passed over, as
+//! Java does, too.
 
 use std::io::Read;
 
@@ -18,6 +19,10 @@ const DEFAULT: i32 = 6;
 const MEMBER: [u8; 3] = [0x1f, 0x8b, 8];
 /// The flags of a header without names, comments and a checksum of its own, as all clients write it.
 const PLAIN: u8 = 0;
+/// The flag of a checksum of the header, which covers the flags.
+const HEADER_CHECKSUM: u8 = 1 << 1;
+/// The flags without a meaning, which flate2 refuses.
+const RESERVED: u8 = 0b1110_0000;
 /// Greatest claimed compression ratio of a member that is believed: text seldom shrinks further.
 const BELIEVED: usize = 16;
 
@@ -66,9 +71,13 @@ fn claimed_size(input: &[u8]) -> Option<usize> {
 fn stream(input: &[u8], limit: usize, out: &mut Vec<u8>) -> Result<(), Failure> {
     out.clear();
     out.reserve(input.len().saturating_mul(2).min(limit));
+    let start = input.first_chunk();
+    let start = start.map(|&[id1, id2, method, flags]| [id1, id2, method, known(flags)]);
+    let start = start.as_ref().map_or(input, <[u8; 4]>::as_slice);
+    let rest = input.get(start.len()..).unwrap_or_default();
     // One byte more than may be: seeing it tells "just fits" from "too much".
     let most = (limit as u64).saturating_add(1);
-    MultiGzDecoder::new(input)
+    MultiGzDecoder::new(start.chain(rest))
         .take(most)
         .read_to_end(out)
         .map_err(Failure::corrupt)?;
@@ -76,5 +85,13 @@ fn stream(input: &[u8], limit: usize, out: &mut Vec<u8>) -> Result<(), Failure> 
         Err(Failure::TooLarge)
     } else {
         Ok(())
+    }
+}
+
+/// The flags without those that are reserved, unless a checksum covers them.
+fn known(flags: u8) -> u8 {
+    match flags & HEADER_CHECKSUM {
+        0 => flags & !RESERVED,
+        _ => flags,
     }
 }

@@ -167,6 +167,28 @@ fn streams_in_a_row_are_one() {
 }
 
 /// The end of the second says what the first holds: were it alone looked at, half would be lost.
+/// As Java's `GZIPInputStream` does; a checksum of the header, which is not there, would cover them.
+#[test]
+fn reserved_flags_of_gzip_are_passed_over() {
+    let mut packed = compressed(Compression::Gzip, b"flags");
+    for (flags, is_read) in [
+        (0b1110_0000, true),
+        (0b0010_0000, true),
+        (0b0010_0010, false),
+    ] {
+        packed[3] = flags;
+        let read = decompress(Compression::Gzip, &packed, LIMIT);
+        assert_eq!(
+            read.is_ok_and(|read| read == b"flags"),
+            is_read,
+            "{flags:#b}"
+        );
+    }
+    for length in 0..4 {
+        assert!(decompress(Compression::Gzip, &packed[..length], LIMIT).is_err());
+    }
+}
+
 #[test]
 fn a_gzip_member_twice_is_read_twice() {
     let packed = compressed(Compression::Gzip, b"again ").repeat(2);
