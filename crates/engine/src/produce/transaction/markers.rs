@@ -3,8 +3,9 @@
 //! A coordinator answers EndTxn when the end is in its log. The markers, and the note that all are written, follow about a
 //! millisecond later. With the second protocol, a leader that gets a batch of the next transaction before that tries again after
 //! 20 ms (`add.partitions.to.txn.retry.backoff.ms`); who sends many small transactions would spend most of the time there. So the
-//! batch waits here, and the coordinator is asked how far it is (DescribeTransactions, which an id's owner may). Who is never early
-//! is hardly ever asked: after some questions in a row that were not needed, ever more transactions go without one.
+//! batch waits here, and the coordinator is asked how far it is (DescribeTransactions, which an id's owner may). Who is never early,
+//! as where the way to the broker takes longer than the markers do, hardly ever asks: once the questions in a row that were not
+//! needed took as long as one early batch would wait, ever more transactions go without one.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -24,20 +25,21 @@ const LONGEST: Duration = Duration::from_millis(20);
 /// So many questions follow each other without a pause: the way to the coordinator and back is one.
 const AT_ONCE: u32 = 8;
 const PAUSE: Duration = Duration::from_millis(1);
-/// So many questions in a row may be unneeded before any transaction goes without one.
-const UNNEEDED: u32 = 8;
-/// Then 1, 3, 7 and so on go without one, as often as this; it stays at 63.
+/// After an unneeded question 1, then 3, 7 and so on go without one, as often as this; it stays at 63.
 const DOUBLINGS: u32 = 6;
 
 #[derive(Debug, Default)]
 pub(super) struct Markers {
     /// When the transaction before ended, while its markers may be missing.
     ended: Option<Instant>,
-    question: Option<CallId>,
+    /// The question without an answer, and when it was asked.
+    question: Option<(CallId, Instant)>,
     questions: u32,
     not_before: Option<Instant>,
-    /// Questions in a row that were not needed.
-    unneeded: u32,
+    /// How long questions in a row took that were not needed.
+    unneeded: Duration,
+    /// How many came since these took longer than an early batch waits.
+    doublings: u32,
     /// So many of the next transactions go without one.
     spared: u32,
 }
@@ -78,29 +80,32 @@ impl Markers {
         }
         self.questions += 1;
         let ids = vec![Arc::clone(id)];
-        self.question = Some(core.start(now, DescribeTransactions { ids }, end));
+        self.question = Some((core.start(now, DescribeTransactions { ids }, end), now));
     }
 
     /// Whether this call is its question.
     pub(super) fn asked(&self, call: CallId) -> bool {
-        self.question == Some(call)
+        self.question.is_some_and(|(question, _)| question == call)
     }
 
     /// Takes the answer to the question.
     pub(super) fn answered(&mut self, now: Instant, result: Answer) {
-        self.question = None;
+        let asked = self.question.take().map_or(now, |(_, asked)| asked);
         let row = result.ok().and_then(|mut rows| rows.pop());
         if matches!(row, Some(Ok(row)) if ENDING.contains(&&*row.state)) {
             self.not_before = (self.questions >= AT_ONCE).then_some(now + PAUSE);
             return;
         }
         // All are written; or the coordinator does not tell.
-        self.unneeded = match self.questions {
-            1 => self.unneeded.saturating_add(1),
-            _ => 0,
-        };
-        let doublings = self.unneeded.saturating_sub(UNNEEDED).min(DOUBLINGS);
-        self.spared = (1 << doublings) - 1;
+        if self.questions > 1 {
+            (self.unneeded, self.doublings) = (Duration::ZERO, 0);
+        } else {
+            self.unneeded += now - asked;
+        }
+        if self.unneeded >= LONGEST {
+            self.doublings = (self.doublings + 1).min(DOUBLINGS);
+        }
+        self.spared = (1 << self.doublings) - 1;
         self.ended = None;
     }
 }

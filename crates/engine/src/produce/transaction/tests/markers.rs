@@ -74,25 +74,46 @@ fn it_waits_for_nothing_where_the_coordinator_does_not_tell() {
     assert_eq!(names(&script.pass(NOW)), [("produce", 1)]);
 }
 
-#[test]
-fn who_is_never_early_is_asked_about_less_and_less_often() {
+/// The rounds, of 200, in which the coordinator was asked, and took so long to answer that all are written; in one of these
+/// rounds it first answers that they are not.
+fn asked_in(takes: Duration, early_in: usize) -> Vec<usize> {
     let mut script = begun(2);
     deliver(&mut script);
     let mut asked_in = Vec::new();
-    for round in 1..200 {
+    for round in 1..=200 {
         conclude(&mut script, &Verb::Commit, 1);
         begin(&mut script);
         try_send(&mut script, 0).unwrap();
         let mut asked = script.pass(NOW);
         if is_question(&asked) {
             asked_in.push(round);
+            if round == early_in {
+                described(&mut script, &asked[0], "PrepareCommit");
+                asked = script.pass(NOW);
+            }
+            assert!(script.pass(takes).is_empty());
             described(&mut script, &asked[0], "CompleteCommit");
             asked = script.pass(NOW);
         }
         ok(&mut script, &asked[0]);
     }
-    let wanted: Vec<_> = (1..=9).chain([11, 15, 23, 39, 71, 135, 199]).collect();
-    assert_eq!(asked_in, wanted);
+    asked_in
+}
+
+#[test]
+fn who_is_never_early_asks_less_and_less_often_once_that_took_as_long_as_an_early_batch_would() {
+    let takes = Duration::from_millis(5);
+    let wanted: Vec<_> = (1..=4).chain([6, 10, 18, 34, 66, 130, 194]).collect();
+    assert_eq!(asked_in(takes, 0), wanted);
+    // Once it was early, it asks each time again, until that took as long again.
+    let wanted = [1, 2, 3, 4, 6, 10, 11, 12, 13, 14, 16, 20, 28, 44, 76, 140];
+    assert_eq!(asked_in(takes, 10), wanted);
+}
+
+#[test]
+fn it_asks_each_time_while_that_took_less() {
+    let takes = Duration::from_micros(99);
+    assert_eq!(asked_in(takes, 0), (1..=200).collect::<Vec<_>>());
 }
 
 #[test]
