@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from measurement import values
+from measurement import WARM, values
 from scenarios import HEARTBEAT_MS
 from tests.brokers.brokers import Cluster, listens
 from tqdm import tqdm
@@ -131,15 +131,19 @@ class Broker:
             raise SystemExit(f"could not fill {topic}: {failed[:1] or 'no time left'}")
 
 
-def warm(bootstrap: str, topic: str, partitions: int) -> None:
-    """Write one record to each partition of a new topic, so that no client waits for its leader and files."""
+def warm(bootstrap: str, topic: str, partitions: int, records: int = WARM) -> None:
+    """Write records to each partition of a new topic, so that no client waits for its leader and files.
+
+    A broker first writes to the index of a partition at the record after the first 4 KiB, which can take it 5 ms.
+    """
     from confluent_kafka import Producer
 
     producer = Producer({"bootstrap.servers": bootstrap})
-    for partition in range(partitions):
-        producer.produce(topic, b"first", partition=partition)
-    if producer.flush(60):
-        raise SystemExit(f"{topic} does not take records")
+    for _ in range(records):
+        for partition in range(partitions):
+            producer.produce(topic, bytes(5_000), partition=partition)
+        if producer.flush(60):
+            raise SystemExit(f"{topic} does not take records")
 
 
 @contextlib.contextmanager

@@ -18,6 +18,8 @@ CHUNK = 10_000
 """Records of one call that takes many, and between two looks at the clock."""
 TRANSACTION = 1_000
 """Records of a transaction."""
+WARM = 2
+"""Records of each partition of a topic that a measurement begins to write to."""
 
 
 @dataclass(frozen=True)

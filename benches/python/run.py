@@ -160,7 +160,7 @@ class Bench:
         topic = f"members-{scenario.partitions}"
         if topic not in self._filled:
             self._broker.create(topic, scenario.partitions)
-            warm(self._broker.bootstrap, topic, scenario.partitions)
+            warm(self._broker.bootstrap, topic, scenario.partitions, records=1)
             self._filled.append(topic)
         return topic
 
@@ -217,8 +217,8 @@ class Bench:
 
 def rounds_ahead(row: report.Row) -> int:
     """How many measurements of a row do not count."""
-    warms = row.scenario.spark or row.way.role != "peer"
-    return row.scenario.ahead if warms else 0
+    ahead = row.scenario.ahead
+    return ahead if ahead > 1 or row.way.role != "peer" else 0
 
 
 def stolen_time() -> tuple[float, float]:

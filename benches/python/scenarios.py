@@ -99,8 +99,8 @@ class Scenario:
         codec: What the topic is compressed with.
         partitions: Of the topic.
         batch: Most bytes of a batch that the topic is filled with.
-        ahead: How many measurements of ours and of the limits go ahead, which warm the broker, and do not count; of
-            Spark's ways of each, as they share a JVM, which compiles what is used often.
+        ahead: How many measurements go ahead and do not count: one of ours and of the limits, which makes the broker
+            ready; or several of each way, where a JVM, the broker's or Spark's, compiles what is used often.
         budget: Seconds after which a way stops; slow ones need not do everything to have a rate.
         cores: That a client may use, and the broker; empty for all.
         point: Its place in a plot of how cost grows.
@@ -217,12 +217,12 @@ ONE_BY_ONE_ALL = replace(
     ),
 )
 TRANSACTIONS_MADE = Way("socket", "transactions made before", "sockets.transactions", role="limit")
-# 1,000 records in each; the time of a commit. What a broker does for a transaction takes it 2,000 of them to compile.
+# 1,000 records in each; the time of a commit. A broker compiles what it does for them until it had 15,000.
 TRANSACTIONS = Scenario(
     "latency-transactions",
     "latency",
     100,
-    300,
+    600,
     (
         ours("transactions", "transactions"),
         Way("confluent-kafka", "transactions", "confluent.transactions"),
@@ -230,7 +230,7 @@ TRANSACTIONS = Scenario(
         Way("Java", "transactions", "java.transactions"),
         TRANSACTIONS_MADE,
     ),
-    ahead=7,
+    ahead=8,
 )
 # A new client until it has its first record. librdkafka asks for the topic, and again for its offset.
 FIRST = Scenario(

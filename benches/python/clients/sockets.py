@@ -11,6 +11,8 @@ import struct
 import time
 from typing import TYPE_CHECKING, Any
 
+from measurement import WARM
+
 from ottla import protocol
 
 if TYPE_CHECKING:
@@ -313,7 +315,7 @@ def _check_code(api: str, answer: dict[str, Any]) -> None:
 def latency_end_to_end(job: Job, watch: Stopwatch) -> tuple[int, int]:
     """From a Produce of one record until a Fetch that waits for it has it."""
     frames, producing, fetching = _single_records(job), Connection(job), Connection(job)
-    offsets = dict.fromkeys(range(job.partitions), 1)  # behind the record that each partition has already
+    offsets = dict.fromkeys(range(job.partitions), WARM)  # behind what each partition has already
     watch.start()
     for i in range(job.records):
         fetching.send(fetch_request(job.topic, offsets))
