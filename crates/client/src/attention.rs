@@ -3,6 +3,8 @@
 //! To be put to sleep, and woken by the thread that reads, takes about as long as a broker nearby takes to answer. A thread that has
 //! to wait therefore looks for its answer in the sockets itself for a moment, and gives the processor to whoever wants it after
 //! each look. Where answers take longer it soon stops trying.
+//!
+//! What is waited for may be one answer, or several of which each is asked for after the one before: [`Soon`].
 
 use std::cell::RefCell;
 use std::fmt;
@@ -16,13 +18,11 @@ use std::time::Duration;
 
 use crate::transport::{deadline, now};
 
-/// How long a thread looks: longer than a broker on the same machine takes, shorter than one in the next city.
-const MOMENT: Duration = Duration::from_micros(100);
 /// After so many looks in vain, one after the other, no more waits are let pass before the next look: two to the power of it, less one.
 const MOST_MISSES: u32 = 6;
 
 thread_local! {
-    static OFFERED: RefCell<Option<Sockets>> = const { RefCell::new(None) };
+    static OFFERED: RefCell<Option<Offer>> = const { RefCell::new(None) };
 }
 
 /// The connections of a client, as a thread that waits sees them.
@@ -34,6 +34,29 @@ pub(crate) trait Attended: Send + Sync {
     fn read_now(self: Arc<Self>);
 }
 
+/// What a thread waits for that comes soon, if the brokers are near.
+#[derive(Debug)]
+pub(crate) struct Soon {
+    /// How long a thread looks: longer than brokers on the same machine take, shorter than those in the next city.
+    moment: Duration,
+    looks: Looks,
+}
+
+/// The answer to one request.
+pub(crate) static ANSWER: Soon = Soon::within(Duration::from_micros(100));
+/// A step of a transaction. Its end takes several answers: that the markers of the one before are written, that its records are,
+/// and that of EndTxn.
+pub(crate) static TRANSACTION: Soon = Soon::within(Duration::from_millis(2));
+
+impl Soon {
+    const fn within(moment: Duration) -> Soon {
+        Soon {
+            moment,
+            looks: Looks::new(&LOOKING),
+        }
+    }
+}
+
 /// A client's sockets, as long as the client is there.
 #[derive(Clone, Default)]
 pub(crate) struct Sockets(Option<Weak<dyn Attended>>);
@@ -43,13 +66,16 @@ impl Sockets {
         Sockets(Some(client))
     }
 
-    /// Waits for `future`; a thread that finds it pending is offered these sockets.
-    pub(crate) async fn offering<F: Future>(&self, future: F) -> F::Output {
+    /// Waits for `future`, which is ready `soon`; a thread that finds it pending is offered these sockets.
+    pub(crate) async fn offering<F: Future>(&self, soon: &'static Soon, future: F) -> F::Output {
         let mut future = pin!(future);
         poll_fn(|context| {
             let polled = future.as_mut().poll(context);
             if polled.is_pending() {
-                OFFERED.set(Some(self.clone()));
+                OFFERED.set(Some(Offer {
+                    sockets: self.clone(),
+                    soon: Some(soon),
+                }));
             }
             polled
         })
@@ -73,24 +99,26 @@ pub fn poll<F: Future>(future: Pin<&mut F>, context: &mut Context<'_>) -> Result
     OFFERED.take();
     match future.poll(context) {
         Poll::Ready(value) => Ok(value),
-        Poll::Pending => Err(Offer(OFFERED.take().unwrap_or_default())),
+        Poll::Pending => Err(OFFERED.take().unwrap_or_default()),
     }
 }
 
-/// What a thread that has to wait can look at.
-#[derive(Debug)]
-pub struct Offer(Sockets);
+/// What a thread that has to wait can look at, if anything.
+#[derive(Debug, Default)]
+pub struct Offer {
+    sockets: Sockets,
+    soon: Option<&'static Soon>,
+}
 
 impl Offer {
-    /// Looks until the thread is woken, as `came` tells, and not for longer than a tenth of a millisecond; not at all if that was in vain
-    /// lately, or while another thread looks.
+    /// Looks until the thread is woken, as `came` tells, and for two milliseconds at most; not at all if that was in vain lately, or
+    /// while another thread looks.
     pub fn look(self, came: impl Fn() -> bool) {
-        static LOOKS: Looks = Looks::new();
-        let client = self.0.0.and_then(|client| client.upgrade());
-        if let Some(attention) =
-            client.and_then(|client| Some(Attention::to(client, LOOKS.begin()?)))
+        let client = self.sockets.0.and_then(|client| client.upgrade());
+        if let (Some(client), Some(Soon { moment, looks })) = (client, self.soon)
+            && let Some(look) = looks.begin()
         {
-            attention.look(came);
+            Attention::to(client, look).look(*moment, came);
         }
     }
 }
@@ -107,8 +135,8 @@ impl<'a> Attention<'a> {
         Attention { client, look }
     }
 
-    fn look(mut self, came: impl Fn() -> bool) {
-        let end = deadline(MOMENT);
+    fn look(mut self, moment: Duration, came: impl Fn() -> bool) {
+        let end = deadline(moment);
         loop {
             Arc::clone(&self.client).read_now();
             if came() {
@@ -129,11 +157,14 @@ impl Drop for Attention<'_> {
     }
 }
 
-/// Whether it is worth to look. One thread of a process looks at a time: more would take processors from brokers and from each
-/// other. A child that is forked while another thread looks does not look.
+/// Whether a thread of the process looks. One does at a time: more would take processors from brokers and from each other. A
+/// child that is forked while another thread looks does not look.
+static LOOKING: AtomicBool = AtomicBool::new(false);
+
+/// Whether it is worth to look.
 #[derive(Debug)]
 struct Looks {
-    one: AtomicBool,
+    one: &'static AtomicBool,
     /// How many were in vain since one that was not.
     misses: AtomicU32,
     /// How many waits to let pass.
@@ -141,9 +172,9 @@ struct Looks {
 }
 
 impl Looks {
-    const fn new() -> Looks {
+    const fn new(one: &'static AtomicBool) -> Looks {
         Looks {
-            one: AtomicBool::new(false),
+            one,
             misses: AtomicU32::new(0),
             passes: AtomicU32::new(0),
         }
@@ -205,7 +236,8 @@ mod tests {
 
     #[test]
     fn looks_in_vain_become_rare_until_one_finds_something() {
-        let looks = Looks::new();
+        static ONE: AtomicBool = AtomicBool::new(false);
+        let looks = Looks::new(&ONE);
         let passed: Vec<_> = (0..8).map(|_| passing(&looks, false)).collect();
         assert_eq!(passed, [0, 1, 3, 7, 15, 31, 63, 63]);
         assert_eq!([passing(&looks, true), passing(&looks, true)], [63, 0]);
@@ -214,7 +246,8 @@ mod tests {
 
     #[test]
     fn one_thread_looks_at_a_time() {
-        let looks = Looks::new();
+        static ONE: AtomicBool = AtomicBool::new(false);
+        let looks = Looks::new(&ONE);
         let first = looks.begin();
         assert!(first.is_some() && looks.begin().is_none() && looks.begin().is_none());
         drop(first);
@@ -245,18 +278,19 @@ mod tests {
         let weak: Weak<Client> = Arc::downgrade(&client);
         let sockets = Sockets::of(weak);
         let mut context = Context::from_waker(Waker::noop());
-        let waiting = pin!(sockets.offering(pending::<()>()));
+        let waiting = pin!(sockets.offering(&ANSWER, pending::<()>()));
         let offer = poll(waiting, &mut context).unwrap_err();
-        let looks = Looks::new();
+        static ONE: AtomicBool = AtomicBool::new(false);
+        let looks = Looks::new(&ONE);
         let reads = || client.reads.load(Ordering::Relaxed);
-        let offered = offer.0.0.unwrap().upgrade().unwrap();
-        Attention::to(offered, looks.begin().unwrap()).look(|| reads() == 1);
+        let offered = offer.sockets.0.unwrap().upgrade().unwrap();
+        Attention::to(offered, looks.begin().unwrap()).look(Duration::MAX, || reads() == 1);
         assert_eq!(reads(), 1);
         assert!(!client.quiet.load(Ordering::Relaxed));
 
         // An offer that nobody took is not that of the next wait.
-        let _ = pin!(sockets.offering(pending::<()>())).poll(&mut context);
+        let _ = pin!(sockets.offering(&ANSWER, pending::<()>())).poll(&mut context);
         let other = poll(pin!(pending::<()>()), &mut context).unwrap_err();
-        assert!(other.0.0.is_none());
+        assert!(other.soon.is_none());
     }
 }

@@ -11,7 +11,7 @@ use ottla_engine::{Error, Kind};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use crate::attention::Sockets;
+use crate::attention::{ANSWER, Sockets};
 use crate::transport::{deadline, timeout_at};
 
 /// Where a record was written.
@@ -241,7 +241,7 @@ impl Completion {
             if self.covers(first, count) {
                 return true;
             }
-            let changed = self.ledger.sockets.offering(changed);
+            let changed = self.ledger.sockets.offering(&ANSWER, changed);
             let Some(deadline) = deadline else {
                 changed.await;
                 continue;

@@ -358,7 +358,11 @@ impl<W: Publish> Shell<W> {
     }
 
     fn for_link(self: &Arc<Self>, id: LinkId) -> ForLink<'_, W> {
-        ForLink { shell: self, id }
+        ForLink {
+            shell: self,
+            id,
+            at_once: false,
+        }
     }
 }
 
@@ -371,7 +375,11 @@ impl<W: Publish> Attended for Shell<W> {
 
     fn read_now(self: Arc<Self>) {
         for (id, link) in self.links() {
-            link.read_now(&self.for_link(id), self.sends_at_once);
+            let engine = ForLink {
+                at_once: true,
+                ..self.for_link(id)
+            };
+            link.read_now(&engine, self.sends_at_once);
         }
     }
 }
@@ -380,6 +388,8 @@ impl<W: Publish> Attended for Shell<W> {
 struct ForLink<'a, W: Publish> {
     shell: &'a Arc<Shell<W>>,
     id: LinkId,
+    /// Whether what follows is sent by the thread that reads, which is a caller's.
+    at_once: bool,
 }
 
 impl<W: Publish> LinkEngine for ForLink<'_, W> {
@@ -390,7 +400,7 @@ impl<W: Publish> LinkEngine for ForLink<'_, W> {
 
     fn handle(&self, now: Instant, event: Event) {
         self.shell
-            .work(false, |engine| engine.handle(now, self.id, event));
+            .work(self.at_once, |engine| engine.handle(now, self.id, event));
     }
 
     fn tell(&self, event: Observed) {

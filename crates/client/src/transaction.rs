@@ -7,6 +7,7 @@ use ottla_engine::engine::closed_error;
 use ottla_engine::producer::{Finished, PreparedTransaction, Verb, VerbId, Waited};
 use ottla_engine::{Change, Engine, Error, Kind};
 
+use crate::attention::TRANSACTION;
 use crate::producer::{Batches, Producer};
 use crate::transport::{deadline, now};
 
@@ -165,7 +166,8 @@ impl Producer {
             }))
         };
         let changes = [Change::Transaction];
-        self.driver.wait(&changes, deadline, look, late).await
+        let end = self.driver.wait(&changes, deadline, look, late);
+        self.driver.sockets().offering(&TRANSACTION, end).await
     }
 }
 

@@ -12,11 +12,12 @@
 
 use std::collections::BTreeMap;
 use std::pin::pin;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
-use std::task::{Context, Waker};
+use std::task::{Context, Wake, Waker};
 use std::time::{Duration, Instant};
 
+use ottla_broker::{Broker, BrokerConfig};
 use ottla_client::{
     Admin, Chunk, Config, Consumer, Decode, Delivery, Error, ErrorCode, Events, Fetched,
     GroupOffset, Kind, Level, Listeners, NewTopic, NoHeaders, Observed, Producer, Role, Row,
@@ -1256,6 +1257,28 @@ impl Alone {
         }
         delivery
     }
+
+    /// What a call gives, for which this thread looks into the sockets; and whether that was enough, or the tasks had to help.
+    fn look_for<F: Future>(&self, call: F) -> (F::Output, bool) {
+        struct Woken(AtomicBool);
+        impl Wake for Woken {
+            fn wake(self: Arc<Self>) {
+                self.0.store(true, Ordering::Release);
+            }
+        }
+        let woken = Arc::new(Woken(AtomicBool::new(false)));
+        let waker = Waker::from(Arc::clone(&woken));
+        let _within = self.runtime.enter();
+        let mut call = pin!(call);
+        let end = Instant::now() + SECOND / 10;
+        while Instant::now() < end {
+            match attention::poll(call.as_mut(), &mut Context::from_waker(&waker)) {
+                Ok(done) => return (done, true),
+                Err(offer) => offer.look(|| woken.0.swap(false, Ordering::AcqRel)),
+            }
+        }
+        (self.runtime.block_on(call), false)
+    }
 }
 
 #[test]
@@ -1270,6 +1293,40 @@ fn a_caller_reads_its_answer_while_nobody_else_does() {
     }
     let closed = alone.runtime.block_on(producer.close(SOON));
     closed.unwrap();
+}
+
+#[test]
+fn a_caller_ends_its_transactions_while_nobody_else_reads_or_sends() {
+    let alone = Alone::new();
+    let config = BrokerConfig {
+        topics: vec![("t".to_owned(), 3)],
+        nodes: 3,
+        ..Default::default()
+    };
+    let broker = alone.peers.block_on(Broker::start(config)).unwrap();
+    let address = broker.address().to_string();
+    let producer = alone.runtime.block_on(async {
+        let producer = producer(&address, &[("transactional.id", "tx")]);
+        producer.begin_transaction(SOON).await.unwrap();
+        let first = producer.send("t", &row(b"first"), SOON).await.unwrap();
+        first.wait(SOON).await.unwrap();
+        producer.commit_transaction(SOON).await.unwrap();
+        producer
+    });
+    let mut alone_enough = 0;
+    for _ in 0..50 {
+        alone.look_for(producer.begin_transaction(SOON)).0.unwrap();
+        let delivery = producer.try_send("t", &row(b"mine")).unwrap();
+        let (committed, enough) = alone.look_for(producer.commit_transaction(SOON));
+        committed.unwrap();
+        assert!(delivery.result().unwrap().is_ok());
+        alone_enough += usize::from(enough);
+    }
+    // Not where the machine is so busy that the clock has to be looked at, which is a task's work.
+    assert!(alone_enough > 5, "{alone_enough} of 50");
+    let closed = alone.runtime.block_on(producer.close(SOON));
+    closed.unwrap();
+    alone.peers.block_on(broker.stop()).unwrap();
 }
 
 #[test]
