@@ -43,7 +43,7 @@ pub(crate) struct Soon {
 }
 
 /// The answer to one request.
-pub(crate) static ANSWER: Soon = Soon::within(Duration::from_micros(100));
+pub(crate) static ANSWER: Soon = Soon::within(Duration::from_micros(300));
 /// A step of a transaction. Its end takes several answers: that the markers of the one before are written, that its records are,
 /// and that of EndTxn.
 pub(crate) static TRANSACTION: Soon = Soon::within(Duration::from_millis(2));
