@@ -166,7 +166,6 @@ fn streams_in_a_row_are_one() {
     }
 }
 
-/// The end of the second says what the first holds: were it alone looked at, half would be lost.
 /// As Java's `GZIPInputStream` does; a checksum of the header, which is not there, would cover them.
 #[test]
 fn reserved_flags_of_gzip_are_passed_over() {
@@ -189,6 +188,7 @@ fn reserved_flags_of_gzip_are_passed_over() {
     }
 }
 
+/// The end of the second says what the first holds: were it alone looked at, half would be lost.
 #[test]
 fn a_gzip_member_twice_is_read_twice() {
     let packed = compressed(Compression::Gzip, b"again ").repeat(2);
