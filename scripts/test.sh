@@ -58,5 +58,6 @@ done
 printf '\n==== lanes\n%s\n\n' "$(cat $logs/summary)"
 # Once more, for whoever keeps the last lines only.
 grep -o 'FAILED at .*' $logs/python.log
+grep '^hung: ' $logs/python.log
 tail -n 1 $logs/python.log
 ! grep -q FAILED $logs/summary && [ ! -e $logs/pytest-FAILED ]

@@ -21,6 +21,8 @@ settings.load_profile("ottla")
 
 UNDER_CI = os.environ.get("CI", "").lower() not in {"", "0", "false"}
 MISSING = pytest.StashKey[dict[str, int]]()
+# The section of a report on a test that hung, in which lines say where.
+HUNG = "hung"
 
 
 def pytest_configure(config):
@@ -47,6 +49,8 @@ class Told:
         reason = crash.message if crash else str(report.longrepr)
         terminal.ensure_newline()
         terminal.write_line(f"FAILED at {report.when}: {report.nodeid}: {reason.strip()[:300]}", red=True)
+        for line in dict(report.sections).get(HUNG, "").splitlines():
+            terminal.write_line(f"{HUNG}: {line[:300]}", red=True)
 
 
 def present(tool: str) -> bool:

@@ -12,10 +12,13 @@ from confluent_kafka.admin import AdminClient, NewPartitions
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 from tests.brokers.brokers import QUICK, maven
+from tests.conftest import HUNG
 
 import ottla
 import ottla.testing
 from ottla.spark import clients, ensure_java
+
+from . import hangs
 
 ROOT = Path(__file__).parents[2]
 PEER = [
@@ -23,8 +26,8 @@ PEER = [
     "org.apache.kafka:kafka-clients:3.9.2",
     "org.apache.commons:commons-pool2:2.13.1",
 ]
-# Every driver that a test starts takes them from here.
-os.environ["SPARK_SUBMIT_OPTS"] = " ".join(QUICK)
+# Every driver that a test starts takes them from here. What Spark compiles fills the room that one compiler has by default.
+os.environ["SPARK_SUBMIT_OPTS"] = " ".join([*QUICK, "-XX:ReservedCodeCacheSize=240m"])
 
 
 def peer_jars(*more):
@@ -43,6 +46,27 @@ def peer_jars(*more):
                 run(*copy, f"-DoutputDirectory={folder}", cwd=folder)
         jars.append(jar)
     return jars
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_timeout_set_timer(item, settings):
+    """A call of Spark's that hangs is ended a little before its test's time is over."""
+    item.stash[hangs.WATCH] = hangs.Watch(settings.timeout - hangs.EARLIER)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_timeout_cancel_timer(item):
+    if watch := item.stash.get(hangs.WATCH, None):
+        watch.stop()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item, call):
+    report = yield
+    watch = item.stash.get(hangs.WATCH, None)
+    if report.failed and watch and watch.told:
+        report.sections.append((HUNG, "\n".join(watch.told)))
+    return report
 
 
 @pytest.fixture(scope="session")

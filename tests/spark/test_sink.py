@@ -235,7 +235,7 @@ def test_save_modes_but_append_are_refused(topic, spark, mode, why):
         ),
         (
             ["key", "value", "if(key = '7', 9, 0) AS partition"],
-            {},
+            {"kafka.max.block.ms": "5000"},
             ["ArgumentError: there is no partition 9: the topic has 2", "the record with the key '7'", "1 failed"],
         ),
         (
