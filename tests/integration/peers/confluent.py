@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any
 
-from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
 from tests.integration.messages import Message
 from tests.integration.peers.base import DEADLINE, SLOW, until
@@ -18,6 +19,21 @@ def _message(m: Any) -> Message:
         raise AssertionError(f"confluent-kafka: {m.error()}")
     headers = tuple((k, v) for k, v in m.headers() or ())
     return Message(m.key(), m.value(), headers, m.timestamp()[1], m.partition(), m.offset())
+
+
+def _watermarks(consumer: Consumer, partition: TopicPartition) -> tuple[int, int]:
+    """A partition's first offset and its end, which a new leader does not know before its followers have asked (KIP-207)."""
+    tries = until(DEADLINE, f"a leader that knows the end of {partition.topic}-{partition.partition}")
+    while True:
+        next(tries)
+        try:
+            low, high = consumer.get_watermark_offsets(partition, DEADLINE)
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.OFFSET_NOT_AVAILABLE:
+                raise
+            time.sleep(0.1)
+        else:
+            return low, high
 
 
 class Confluent:
@@ -71,7 +87,7 @@ class Confluent:
         """Every message of the topic, in the order of each partition; the ends are those that this client is told."""
         consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "unused", "enable.auto.commit": False})
         try:
-            marks = [consumer.get_watermark_offsets(TopicPartition(topic, p), DEADLINE) for p in range(partitions)]
+            marks = [_watermarks(consumer, TopicPartition(topic, p)) for p in range(partitions)]
         finally:
             consumer.close()
         return self.consume(bootstrap, topic, partitions, sum(high - low for low, high in marks))
