@@ -39,23 +39,23 @@ class Watch:
     def _end(self):
         context = SparkContext._active_spark_context
         if context is not None:
-            self.told += end(context._gateway.proc)
+            jvm = context._gateway.proc
+            # Before the test ends by what is done next: its report has it.
+            self.told += stands(jvm.pid)
+            jvm.kill()
 
 
 WATCH = pytest.StashKey[Watch]()
 
 
-def end(jvm):
-    """End a JVM, and tell where its threads and the processes below it stood, a line each."""
-    processes = [process(pid) for pid in below(jvm.pid)]
+def stands(jvm):
+    """Where a JVM's threads and the processes below it stand, a line each."""
+    processes = [process(pid) for pid in below(jvm)]
     try:
-        asked = subprocess.run(
-            ["jstack", str(jvm.pid)], capture_output=True, text=True, timeout=EARLIER / 2, check=False
-        )
+        asked = subprocess.run(["jstack", str(jvm)], capture_output=True, text=True, timeout=EARLIER / 2, check=False)
         threads = list(threads_of(asked.stdout)) or [f"jstack: exit {asked.returncode} {asked.stderr.strip()}"]
     except (OSError, subprocess.TimeoutExpired) as error:
         threads = [str(error)]
-    jvm.kill()
     return [*threads, *processes]
 
 
