@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
+import gc
 import logging
 import re
 import time
 from base64 import b64encode
+from ctypes import byref, c_char_p, c_void_p
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import ottla
 from ottla import aio, errors
+from ottla._sasl._gssapi import Kerberos
 from tests.integration.conftest import REAL, wait_until
 from tests.shown import Shown
 
@@ -278,6 +283,47 @@ def test_kerberos_that_fails_says_why(brokers, kerberos, tmp_path, monkeypatch):
         with pytest.raises(errors.KafkaError, match="GSSAPI"):
             admin.list_topics()
         assert time.monotonic() - start < 2 * options["default_api_timeout_ms"] / 1000
+
+
+def owner(cache: bytes) -> str | None:
+    """The principal whose tickets a cache of this process holds, by MIT's own library."""
+    krb5 = ctypes.CDLL("libkrb5.so.3")
+    context, handle, principal, name = c_void_p(), c_void_p(), c_void_p(), c_char_p()
+    assert krb5.krb5_init_context(byref(context)) == 0
+    assert krb5.krb5_cc_resolve(context, cache, byref(handle)) == 0
+    if krb5.krb5_cc_get_principal(context, handle, byref(principal)) != 0:
+        return None
+    assert krb5.krb5_unparse_name(context, principal, byref(name)) == 0
+    return (name.value or b"").decode()
+
+
+@KERBEROS
+def test_tickets_of_a_keytab_are_their_clients_alone_and_go_with_it(kerberos):
+    """Also if the next client lies in the memory of one that is gone."""
+    folder = Path(kerberos["keytab"]).parent
+
+    def authenticated(user: str) -> Kerberos:
+        of_user = Kerberos({"sasl.kerberos.keytab": str(folder / f"{user}.keytab")})
+        answers: list[bytes] = []
+        of_user.answer(
+            SimpleNamespace(  # type: ignore[arg-type]
+                kind="context", connection=1, host="127.0.0.1", data=b"", answer=lambda data, **_: answers.append(data)
+            )
+        )
+        of_user.end(1)
+        assert answers[0]
+        return of_user
+
+    caches = []
+    for user in ("alice", "bob") * 20:
+        client = authenticated(user)
+        cache = client._cache
+        assert owner(cache) == f"{user}@KAFKA.TEST"
+        del client
+        gc.collect()
+        assert owner(cache) is None
+        caches.append(cache)
+    assert len(set(caches)) == len(caches)
 
 
 def test_a_load_goes_on_while_connections_authenticate_again(brokers, caplog):

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import itertools
 import os
 import sys
 import threading
+import weakref
 from ctypes import POINTER, byref, c_char_p, c_int, c_size_t, c_uint32, c_void_p
 from typing import TYPE_CHECKING, Any
 
@@ -34,9 +36,10 @@ _MUTUAL, _REPLAY, _SEQUENCE, _INTEGRITY = 2, 4, 8, 32
 _INITIATE = 1
 _STATUS_GSS, _STATUS_MECHANISM = 1, 2
 _MOST_MESSAGES = 8
-_KRB5 = b"\x2a\x86\x48\x86\xf7\x12\x01\x02\x02"
-_HOSTBASED = b"\x2a\x86\x48\x86\xf7\x12\x01\x02\x01\x04"
-_USER = b"\x2a\x86\x48\x86\xf7\x12\x01\x02\x01\x01"
+
+# Numbers the caches of this process. An object's address would not do: it comes again, with the tickets of a client
+# that is gone.
+_caches = itertools.count(1)
 
 
 class _Buffer(ctypes.Structure):
@@ -48,6 +51,16 @@ class _Oid(ctypes.Structure):
     if sys.platform == "darwin":
         _pack_ = 2
     _fields_ = (("length", c_uint32), ("elements", c_void_p))
+
+    def __init__(self, elements: bytes) -> None:
+        # Kept here: the structure has its address alone.
+        self._kept = ctypes.create_string_buffer(elements, len(elements))
+        super().__init__(len(elements), ctypes.cast(self._kept, c_void_p))
+
+
+_KRB5 = _Oid(b"\x2a\x86\x48\x86\xf7\x12\x01\x02\x02")
+_HOSTBASED = _Oid(b"\x2a\x86\x48\x86\xf7\x12\x01\x02\x01\x04")
+_USER = _Oid(b"\x2a\x86\x48\x86\xf7\x12\x01\x02\x01\x01")
 
 
 class _OidSet(ctypes.Structure):
@@ -75,13 +88,6 @@ class Library:
 
     def __init__(self) -> None:
         self._c = _load()
-        self._oids: list[Any] = []
-        self._krb5 = self._oid(_KRB5)
-
-    def _oid(self, elements: bytes) -> _Oid:
-        kept = ctypes.create_string_buffer(elements, len(elements))
-        self._oids.append(kept)
-        return _Oid(len(elements), ctypes.cast(kept, c_void_p))
 
     def _call(self, name: str, *arguments: Any) -> int:
         function = getattr(self._c, name)
@@ -98,24 +104,21 @@ class Library:
         self._c.gss_release_buffer(byref(minor), byref(buffer))
         return data
 
-    def name(self, text: str, kind: bytes) -> c_void_p:
+    def name(self, text: str, kind: _Oid) -> c_void_p:
         """Make a name."""
-        name, oid = c_void_p(), self._oid(kind)
-        data = text.encode()
-        self._call("gss_import_name", byref(_given(data)), byref(oid), byref(name))
+        name, data = c_void_p(), text.encode()
+        self._call("gss_import_name", byref(_given(data)), byref(kind), byref(name))
         return name
 
-    def credentials(self, principal: str | None, keytab: str | None) -> c_void_p:
-        """Get credentials: of the default cache, or with a keytab of their own."""
+    def credentials(self, principal: str | None, keytab: str | None, cache: bytes) -> c_void_p:
+        """Get credentials: of the system's cache, or with a keytab, whose tickets `cache` keeps."""
         credentials, name = c_void_p(), None
         try:
             name = self.name(principal, _USER) if principal else None
-            mechanisms = _OidSet(1, ctypes.pointer(self._krb5))
+            mechanisms = _OidSet(1, ctypes.pointer(_KRB5))
             arguments = [name, c_uint32(0), byref(mechanisms), c_int(_INITIATE)]
             if keytab:
-                # A cache of its own in memory: tickets of the keytab mix with nobody's.
-                cache = f"MEMORY:ottla-{os.getpid()}-{id(self)}"
-                pairs = (_Pair * 2)(_Pair(b"client_keytab", os.fsencode(keytab)), _Pair(b"ccache", cache.encode()))
+                pairs = (_Pair * 2)(_Pair(b"client_keytab", os.fsencode(keytab)), _Pair(b"ccache", cache))
                 if not hasattr(self._c, "gss_acquire_cred_from"):
                     raise Refused("the system's Kerberos library takes no keytab: run kinit -kt instead")
                 store = _Pairs(2, pairs)
@@ -138,7 +141,7 @@ class Library:
             credentials,
             byref(context),
             target,
-            byref(self._krb5),
+            byref(_KRB5),
             wanted,
             c_uint32(0),
             None,
@@ -174,6 +177,17 @@ class Library:
         self._release("gss_release_name", target)
         self._release("gss_release_cred", credentials)
 
+    def destroy(self, cache: bytes) -> None:
+        """Let go of a cache in memory, which GSSAPI keeps as long as the process."""
+        if not hasattr(self._c, "krb5_cc_destroy"):
+            return
+        kerberos, handle = c_void_p(), c_void_p()
+        if self._c.krb5_init_context(byref(kerberos)):
+            return
+        if not self._c.krb5_cc_resolve(kerberos, cache, byref(handle)):
+            self._c.krb5_cc_destroy(kerberos, handle)
+        self._c.krb5_free_context(kerberos)
+
     def _release(self, function: str, handle: c_void_p | None) -> None:
         if handle:
             minor = c_uint32()
@@ -190,7 +204,7 @@ class Library:
             out, minor = _Buffer(), c_uint32()
             function = self._c.gss_display_status
             function.restype = c_uint32
-            if function(byref(minor), c_uint32(status), c_int(kind), byref(self._krb5), byref(more), byref(out)):
+            if function(byref(minor), c_uint32(status), c_int(kind), byref(_KRB5), byref(more), byref(out)):
                 break
             text = self._bytes(out).decode("utf-8", "replace").strip()
             if text and text not in words:
@@ -235,6 +249,10 @@ class Kerberos:
         self._service = settings.get("sasl.kerberos.service.name") or "kafka"
         self._principal = settings.get("sasl.kerberos.principal")
         self._keytab = settings.get("sasl.kerberos.keytab")
+        # One for each client, in memory: the tickets of its keytab mix with nobody's.
+        self._cache = b"MEMORY:ottla-%d" % next(_caches)
+        if self._keytab:
+            weakref.finalize(self, self._library.destroy, self._cache).atexit = False
         self._connections: dict[int, _Connection] = {}
         self._lock = threading.Lock()
 
@@ -278,7 +296,7 @@ class Kerberos:
         if known.target is None:
             known.target = library.name(f"{self._service}@{request.host}", _HOSTBASED)
             if self._principal or self._keytab:
-                known.credentials = library.credentials(self._principal, self._keytab)
+                known.credentials = library.credentials(self._principal, self._keytab, self._cache)
         return library.step(known.context, known.credentials, known.target, data)
 
     def forget(self) -> None:
