@@ -278,7 +278,8 @@ def test_a_large_batch_is_decoded_beside_the_loop(run, large, codec):
             assert len(found) == counts[codec]
             return longest
 
-    longest = run(main())
+    # The least of three, for the reason that `least_share` gives.
+    longest = min(run(main()) for _ in range(3))
     assert longest < decoding / 4, f"{longest:.4f} s of {decoding:.4f} s"
 
 
