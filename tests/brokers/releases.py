@@ -115,7 +115,7 @@ def examine(release: str, folder: Path, theirs: Sequence[str] = CODECS) -> Findi
         with running(folder, version=release) as cluster:
             bootstrap = cluster.st["bootstrap"]["PLAINTEXT"]
             if tells_versions(release):
-                found.told = ask(cluster.ports["PLAINTEXT"], API_VERSIONS)
+                found.told = ask(cluster.ports["PLAINTEXT"], API_VERSIONS, timeout=DEADLINE)
             found.topics = topics(bootstrap)
             for codec in CODECS:
                 found.codecs[codec] = codec_works(bootstrap, codec, release)

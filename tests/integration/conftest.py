@@ -57,6 +57,10 @@ def foreign_garbage() -> Iterator[None]:
     gc.collect()
 
 
+# Of brokers whose death is to be noticed soon. With Kafka's usual heartbeat, every 2 s, one that stalls for a second is dead too.
+SHORT_SESSIONS = {"broker.session.timeout.ms": "3000", "broker.heartbeat.interval.ms": "500"}
+
+
 @pytest.fixture(scope="module")
 def start_kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Cluster]]:
     """Start real Kafka with the given harness options; all are stopped with the module: idle ones take time and memory."""
@@ -109,6 +113,16 @@ def wait_until(happened: Callable[[], bool], what: str) -> None:
     while not happened():
         assert time.monotonic() < end, f"not within 40 s: {what}"
         time.sleep(0.05)
+
+
+def wait_for_markers(bootstrap: str, topic: str, partitions: int) -> None:
+    """A broker answers the end of a transaction before its markers are in the log, and readers of what is committed end there."""
+    every = [ottla.TopicPartition(topic, partition) for partition in range(partitions)]
+    with (
+        ottla.Consumer(bootstrap) as whole,
+        ottla.Consumer(bootstrap, isolation_level="read_committed") as stable,
+    ):
+        wait_until(lambda: stable.end_offsets(every) == whole.end_offsets(every), f"no transaction of {topic} is open")
 
 
 @pytest.fixture(scope="session")

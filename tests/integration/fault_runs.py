@@ -442,6 +442,8 @@ def in_parallel(jobs: list[Callable[[], None]]) -> None:
 def three_nodes(folder: Path, version: str) -> AbstractContextManager[Cluster]:
     """Three nodes behind fault proxies, that lose a node after `SESSION` seconds."""
     sessions = {"broker.session.timeout.ms": f"{SESSION}000", "zookeeper.session.timeout.ms": f"{SESSION}000"}
+    # With one every 2 s, as usual, a node that stalls for a second is lost too.
+    sessions |= {"broker.heartbeat.interval.ms": "500"}
     # A coordinator gives each member its whole session anew: where one lasts longer than coordinators do, a member that could
     # not say goodbye is one for ever.
     members = {"group.consumer.min.session.timeout.ms": "10000", "group.consumer.session.timeout.ms": "10000"}

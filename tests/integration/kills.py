@@ -31,7 +31,7 @@ TOPIC, PARTITIONS = "flow", 4
 # Records of each partition in a second.
 PACE = 100
 # Seconds of `auto.commit.interval.ms`, and of a session.
-INTERVAL, SESSION = 1.0, 4.0
+INTERVAL, SESSION = 1.0, 8.0
 # Seconds for which a group reads in peace before one of its members is killed.
 PEACE = 2.5
 # Seconds that threads of a client may need to hear of each other.

@@ -33,7 +33,7 @@ with ottla.Consumer(bootstrap, group_id=topic, topics=topic, **options) as consu
     while True:
         for record in consumer.poll(0.1, max_records=5):
             print(record.partition, record.offset, flush=True)
-        time.sleep(0.02)
+        time.sleep(0.05)
 """
 
 

@@ -468,7 +468,7 @@ def test_a_group_is_described_as_others_describe_it(bootstrap: str, api: Api) ->
     assert all(each.subscribed_topics == [topic] for each in found.members)
 
     # Java's tool tells the epochs.
-    described = ["--bootstrap-server", bootstrap, "--describe", "--group", group, "--verbose"]
+    described = ["--bootstrap-server", bootstrap, "--describe", "--group", group, "--verbose", "--timeout", "30000"]
     tool = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
     rows = {row["GROUP"]: row for row in table(java_tool(VERSION, tool, *described, "--state"))}
     assert (str(found.epoch), str(found.assignment_epoch)) == (

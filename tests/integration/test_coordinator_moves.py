@@ -119,8 +119,11 @@ def test_members_stay_when_their_coordinator_moves(peer: Peer) -> None:
 def test_javas_members_stay_when_their_coordinator_moves() -> None:
     with Broker(nodes=NODES, topics={TOPIC: PARTITIONS}) as cluster:
         bootstrap, rounds, read = cluster.bootstrap_servers, Rounds(), list[Message]()
+        # Each round waits for a commit.
+        often = {"auto_commit_interval_ms": "500"}
         reader = threading.Thread(
-            target=lambda: read.extend(Java().consume_in_group(bootstrap, TOPIC, GROUP, 3 * A_ROUND)), daemon=True
+            target=lambda: read.extend(Java().consume_in_group(bootstrap, TOPIC, GROUP, 3 * A_ROUND, **often)),
+            daemon=True,
         )
         cluster.coordinator(GROUP)  # which makes the offsets topic
         reader.start()

@@ -19,7 +19,7 @@ import pytest
 
 import ottla
 import ottla.aio
-from tests.integration.conftest import REAL, kafka_for_a_while
+from tests.integration.conftest import REAL, SHORT_SESSIONS, kafka_for_a_while
 from tests.integration.controls import Controls
 from tests.integration.stamps import Sent, stamp
 
@@ -176,7 +176,7 @@ def story(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     """Everything that happens to a cluster of one release; the cluster ends with it."""
     config = {
         "auto.leader.rebalance.enable": "false",
-        "broker.session.timeout.ms": "3000",
+        **SHORT_SESSIONS,
         "zookeeper.session.timeout.ms": "3000",
     }
     options = {"version": request.param, "nodes": NODES, "config": config, "heap": "320m"}

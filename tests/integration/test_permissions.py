@@ -369,7 +369,7 @@ def test_a_producer_keeps_the_pauses_of_its_quota(guarded: Cluster) -> None:
         deadline, sent, kept, pause, before = time.monotonic() + DEADLINE, 0, 0, 0.0, 0.0
         while kept < 2:
             assert time.monotonic() < deadline, "the quota is not in force"
-            asked = len(answers.pauses)
+            asked, now = len(answers.pauses), time.monotonic()
             producer.send("written", b"x" * RECORD).result(DEADLINE)
             sent, after = sent + 1, time.monotonic()
             wait_until(lambda sent=sent: len(answers.took) == sent, "the log tells of the answer")
@@ -382,7 +382,7 @@ def test_a_producer_keeps_the_pauses_of_its_quota(guarded: Cluster) -> None:
                 assert answers.took[-1] < pause, "it was sent while the broker did not listen"
                 kept += 1
             pause = answers.pauses[-1] if len(answers.pauses) > asked else 0.0
-            before = after
+            before = now
 
 
 @pytest.mark.timeout(300)

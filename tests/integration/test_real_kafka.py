@@ -14,7 +14,7 @@ from kafka import TopicPartition as ForeignPartition
 from kafka.errors import TopicAlreadyExistsError
 
 import ottla
-from tests.integration.conftest import REAL, kafka_for_a_while, wait_until
+from tests.integration.conftest import REAL, SHORT_SESSIONS, kafka_for_a_while, wait_until
 from tests.integration.peers.base import DEADLINE, until
 from tests.integration.peers.confluent import Confluent
 from tests.integration.stamps import Sent
@@ -233,7 +233,7 @@ def polled(consumer: ottla.Consumer, count: int) -> list[ottla.Record]:
 
 def test_leaders_that_move(start_kafka: Callable[..., Cluster]) -> None:
     """Three nodes, two of them killed in turn while a producer sends to partitions led by all of them."""
-    cluster = start_kafka(nodes=3, config={"broker.session.timeout.ms": "3000"})
+    cluster = start_kafka(nodes=3, config=SHORT_SESSIONS)
     bootstrap = str(cluster.st["bootstrap"]["PLAINTEXT"])
     partitions, topic = 3, "moving"
     with ottla.Admin(bootstrap) as admin:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import ottla
-from tests.integration.conftest import REAL
+from tests.integration.conftest import REAL, SHORT_SESSIONS
 from tests.integration.messages import Message
 from tests.integration.peers.base import until
 from tests.integration.peers.confluent import Confluent
@@ -32,7 +32,7 @@ PARTITIONS = 3
 @pytest.fixture(scope="module")
 def shaken(start_kafka: Callable[..., Cluster]) -> Cluster:
     """A broker behind the fault proxy, which a test may also stop and kill."""
-    config = {"broker.session.timeout.ms": "3000", "group.initial.rebalance.delay.ms": "0"}
+    config = {**SHORT_SESSIONS, "group.initial.rebalance.delay.ms": "0"}
     return start_kafka(proxy="PLAINTEXT", config=config)
 
 

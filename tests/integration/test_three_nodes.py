@@ -14,7 +14,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 import ottla
 from ottla import errors
 from tests.brokers.brokers import HOST
-from tests.integration.conftest import REAL, kafka_for_a_while, wait_until
+from tests.integration.conftest import REAL, SHORT_SESSIONS, kafka_for_a_while, wait_until
 from tests.integration.controls import Controls, leaders
 from tests.integration.peers.base import DEADLINE
 from tests.integration.stamps import Sent, read_stamp
@@ -35,7 +35,7 @@ MOVED = 5
 @pytest.fixture(scope="module")
 def three(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """One after another, the tests change it; each leaves three nodes that are in sync."""
-    config = {"auto.leader.rebalance.enable": "false", "broker.session.timeout.ms": "3000"}
+    config = {"auto.leader.rebalance.enable": "false", **SHORT_SESSIONS}
     options = {"version": "4.4.0", "nodes": NODES, "config": config, "heap": "320m", "sasl": "plain"}
     with kafka_for_a_while(tmp_path_factory.mktemp("three"), **options) as cluster:
         yield cluster

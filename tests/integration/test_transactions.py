@@ -17,7 +17,7 @@ from kafka import TopicPartition as ForeignPartition
 
 import ottla
 from ottla import aio, errors
-from tests.integration.conftest import REAL, kafka_for_a_while, wait_until
+from tests.integration.conftest import REAL, SHORT_SESSIONS, kafka_for_a_while, wait_for_markers, wait_until
 from tests.integration.peers.base import DEADLINE, until
 from tests.integration.peers.confluent import Confluent
 from tests.integration.peers.java import Java
@@ -60,7 +60,8 @@ def place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 
 def committed(bootstrap: str, topic: str, partitions: int = 2) -> list[bytes | None]:
-    """All that confluent-kafka reads of committed transactions, sorted."""
+    """All that confluent-kafka reads of committed transactions, sorted; none may be open."""
+    wait_for_markers(bootstrap, topic, partitions)
     return sorted(message.value for message in Confluent().consume_committed(bootstrap, topic, partitions))
 
 
@@ -181,7 +182,7 @@ def test_each_verb_of_a_fenced_producer_says_so(place: Place, verb: str) -> None
 
 def test_a_transaction_that_stays_open_too_long_is_aborted(place: Place) -> None:
     topic = place.topic()
-    with place.producer(topic, transaction_timeout_ms=1000) as producer:
+    with place.producer(topic, transaction_timeout_ms=5000) as producer:
         producer.begin_transaction()
         producer.send(topic, b"late").result(DEADLINE)
         with ottla.Admin(place.bootstrap) as admin:
@@ -311,7 +312,7 @@ def test_brokers_that_are_killed_tear_no_transaction(
     version: str, tmp_path_factory: pytest.TempPathFactory, caplog: pytest.LogCaptureFixture
 ) -> None:
     """R12 by the log: of every transaction all records are read once, or none."""
-    config = {"broker.session.timeout.ms": "3000", "min.insync.replicas": "2"}
+    config = {**SHORT_SESSIONS, "min.insync.replicas": "2"}
     folder = tmp_path_factory.mktemp("three")
     options = {"version": version, "nodes": 3, "mode": "kraft", "config": config, "heap": "320m"}
     with kafka_for_a_while(folder, **options) as cluster:

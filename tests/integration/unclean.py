@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import ottla
-from tests.integration.conftest import kafka_for_a_while
+from tests.integration.conftest import SHORT_SESSIONS, kafka_for_a_while
 from tests.integration.controls import Controls, described, leaders
 from tests.integration.peers.base import DEADLINE
 
@@ -22,7 +22,7 @@ READ = KEPT + LOST
 
 def three_nodes(folder: Path, version: str) -> AbstractContextManager[Cluster]:
     """Nodes that are missed soon."""
-    config = {"broker.session.timeout.ms": "3000", "zookeeper.session.timeout.ms": "3000"}
+    config = {**SHORT_SESSIONS, "zookeeper.session.timeout.ms": "3000"}
     config |= {"replica.lag.time.max.ms": "2000", "auto.leader.rebalance.enable": "false"}
     return kafka_for_a_while(folder, version=version, nodes=3, config=config, heap="320m")
 
@@ -57,6 +57,8 @@ class Log:
     def fill(self) -> None:
         """Records that both nodes have, and some that only the leader has."""
         self.write("kept", KEPT)
+        # One acknowledgement is enough: the other node has them all if it is in sync still.
+        self.wait_in_sync(2)
         with self.controls.admin() as admin:
             (row,) = described(admin, self.topic)
         self.leader = row["leader_id"]

@@ -21,15 +21,28 @@ def _message(m: Any) -> Message:
     return Message(m.key(), m.value(), headers, m.timestamp()[1], m.partition(), m.offset())
 
 
+# What a partition whose leader has just moved is answered with; the first: its followers have not asked yet (KIP-207).
+_MOVING = {
+    KafkaError.OFFSET_NOT_AVAILABLE,
+    KafkaError.LEADER_NOT_AVAILABLE,
+    KafkaError.NOT_LEADER_FOR_PARTITION,
+    KafkaError.REPLICA_NOT_AVAILABLE,
+    KafkaError.UNKNOWN_TOPIC_OR_PART,
+    KafkaError.FENCED_LEADER_EPOCH,
+    KafkaError.UNKNOWN_LEADER_EPOCH,
+    KafkaError._TRANSPORT,
+}
+
+
 def _watermarks(consumer: Consumer, partition: TopicPartition) -> tuple[int, int]:
-    """A partition's first offset and its end, which a new leader does not know before its followers have asked (KIP-207)."""
+    """A partition's first offset and its end; a leader may move meanwhile."""
     tries = until(DEADLINE, f"a leader that knows the end of {partition.topic}-{partition.partition}")
     while True:
         next(tries)
         try:
             low, high = consumer.get_watermark_offsets(partition, DEADLINE)
         except KafkaException as error:
-            if error.args[0].code() != KafkaError.OFFSET_NOT_AVAILABLE:
+            if error.args[0].code() not in _MOVING:
                 raise
             time.sleep(0.1)
         else:
