@@ -9,7 +9,6 @@ from pathlib import Path
 import confluent_kafka
 import pytest
 from confluent_kafka.admin import AdminClient, NewPartitions
-from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 from tests.brokers.brokers import QUICK, maven
 from tests.conftest import HUNG
@@ -19,6 +18,7 @@ import ottla.testing
 from ottla.spark import clients, ensure_java
 
 from . import hangs
+from .starts import begun
 
 ROOT = Path(__file__).parents[2]
 PEER = [
@@ -176,22 +176,20 @@ def run_stream(spark, source, folder, options, table=None):
     Rows go to Parquet in the folder, or to a table in memory. Returns the progress of the batches that held rows.
     """
     frame = spark.readStream.format(source).options(**options).load()
-    for is_last in (False, False, True):
-        writer = frame.writeStream.option("checkpointLocation", str(folder / "checkpoint")).trigger(availableNow=True)
-        if table:
-            query = writer.format("memory").queryName(table).start()
-        else:
-            query = writer.format("parquet").option("path", str(folder / "rows")).start()
-        try:
-            assert query.awaitTermination(90), "the query did not end"
-        except StreamingQueryException as error:
-            # Spark gives a process of Python 10 s to start, whatever else the machine does. It had read nothing yet.
-            if is_last or "failed to connect back" not in str(error) or query.recentProgress:
-                raise
-            continue
-        finally:
-            query.stop()
-        break
+    writer = frame.writeStream.option("checkpointLocation", str(folder / "checkpoint")).trigger(availableNow=True)
+
+    def start():
+        if not table:
+            return writer.format("parquet").option("path", str(folder / "rows")).start()
+        # A table in memory goes on from no checkpoint, not even from one that a start has left which came to nothing.
+        shutil.rmtree(folder / "checkpoint", ignore_errors=True)
+        return writer.format("memory").queryName(table).start()
+
+    query = begun(start)
+    try:
+        assert query.awaitTermination(90), "the query did not end"
+    finally:
+        query.stop()
     return [p for p in query.recentProgress if p["numInputRows"]]
 
 

@@ -25,6 +25,7 @@ from pyspark.sql import SparkSession
 from tests.integration.controls import Controls
 from tests.integration.fault_runs import FAULTS, PARTITIONS, RELEASES, Trouble, three_nodes
 from tests.integration.stamps import read_stamp, stamp
+from tests.spark.starts import begun
 from tqdm import tqdm
 
 import ottla
@@ -120,7 +121,7 @@ def steady(
     options = {"kafka.bootstrap.servers": load.bootstrap, "subscribe": TOPIC, "startingOffsets": "earliest"}
     frame = spark.readStream.format("ottla").options(**options).load().select("value", "partition", "offset")
     writer = frame.writeStream.format("parquet").option("checkpointLocation", str(folder / "checkpoint"))
-    query = writer.option("path", str(folder / "rows")).trigger(processingTime="2 seconds").start()
+    query = begun(writer.option("path", str(folder / "rows")).trigger(processingTime="2 seconds").start)
     sender = threading.Thread(target=load.run, daemon=True)
     struck = 0
     try:

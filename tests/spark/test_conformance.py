@@ -23,6 +23,7 @@ import ottla
 from ottla.spark import offsets_behind_latest, plans
 
 from .conftest import done, rows, run_stream
+from .starts import begun
 from .test_read import sentence
 
 pytestmark = [
@@ -565,7 +566,7 @@ def test_a_topic_deleted_under_a_running_stream(spark, kafka, tmp_path):
     kafka.write("short-lived", range(5))
     options = {"kafka.bootstrap.servers": kafka.bootstrap, "subscribe": "short-lived", "startingOffsets": "earliest"}
     frame = spark.readStream.format("ottla").options(**options).load()
-    query = frame.writeStream.format("noop").option("checkpointLocation", str(tmp_path)).start()
+    query = begun(frame.writeStream.format("noop").option("checkpointLocation", str(tmp_path)).start)
     try:
         query.processAllAvailable()
         done(kafka.admin.delete_topics(["short-lived"]))

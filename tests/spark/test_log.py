@@ -3,7 +3,6 @@
 import json
 import shutil
 import sys
-from functools import partial
 
 import pytest
 from pyspark.errors import PySparkException
@@ -16,6 +15,7 @@ from ottla.spark.log.source import OttlaLogDataSource
 from pyspark_ottla_log import DefaultSource
 
 from .conftest import Topic, rows
+from .starts import begun
 
 SPARKS_SOCKETS = "ignore:Exception ignored in. <socket.socket:pytest.PytestUnraisableExceptionWarning"
 pytestmark = [pytest.mark.timeout(180), pytest.mark.filterwarnings(SPARKS_SOCKETS)]
@@ -154,9 +154,9 @@ def test_what_is_not_there_is_said(read, tmp_path):
 
 def test_no_streams_and_no_writes(spark, read, folder, tmp_path):
     stream = spark.readStream.format("ottla-log").load(str(folder))
-    query = partial(stream.writeStream.format("noop").option("checkpointLocation", str(tmp_path)).start)
+    writer = stream.writeStream.format("noop").option("checkpointLocation", str(tmp_path))
     with pytest.raises(PySparkException, match="in batches"):
-        query().awaitTermination(60)
+        begun(writer.start).awaitTermination(60)
     with pytest.raises(PySparkException, match="writes none"):
         read().write.format("ottla-log").mode("append").save(str(tmp_path))
 

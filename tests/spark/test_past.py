@@ -23,6 +23,7 @@ from ottla.spark.stream import UnlimitedStreamReader
 from ottla.testing import Broker
 
 from .conftest import done
+from .starts import begun
 from .test_planner import DictLog
 
 pytestmark = pytest.mark.timeout(180)
@@ -185,7 +186,7 @@ def test_a_running_query_notices_a_topic_made_anew(topic, tmp_path):
     frame = t.spark.readStream.format("ottla").options(**t.options(startingOffsets="earliest")).load()
     writer = frame.writeStream.format("noop").option("checkpointLocation", str(tmp_path))
     # It looks seldom enough not to find the topic gone.
-    query = writer.trigger(processingTime="3 seconds").start()
+    query = begun(writer.trigger(processingTime="3 seconds").start)
     try:
         query.processAllAvailable()
         was, now = made_anew(t.bootstrap, t.name)

@@ -22,6 +22,8 @@ from ottla.spark.options import ReadOptions
 from ottla.spark.types import to_arrow
 from ottla.testing import Broker
 
+from .starts import begun
+
 # Spark 4.0 and 4.1 leave sockets of theirs to the garbage collector.
 SPARKS_SOCKETS = "ignore:Exception ignored in. <socket.socket:pytest.PytestUnraisableExceptionWarning"
 pytestmark = [pytest.mark.timeout(180), pytest.mark.filterwarnings(SPARKS_SOCKETS)]
@@ -262,12 +264,12 @@ def test_a_trigger_that_waits_for_records(topic, tmp_path, spark):
     options = t.options(startingOffsets="earliest", minOffsetsPerTrigger="10", maxTriggerDelay="1h")
     frame = spark.readStream.format("ottla").options(**options).load()
     seen = []
-    query = (
+    writer = (
         frame.writeStream.foreachBatch(lambda batch, _: seen.append(batch.count()))
         .option("checkpointLocation", str(tmp_path))
         .trigger(processingTime="0 seconds")
-        .start()
     )
+    query = begun(writer.start)
     try:
         query.processAllAvailable()
         t.produce(range(4))
@@ -371,7 +373,7 @@ def test_a_schema_of_ones_own_is_refused(topic, spark, tmp_path):
         spark.read.format("ottla").options(**t.options()).schema("value string").load().count()
     assert "format ottla has a schema of its own" in sentence(raised.value)
     frame = spark.readStream.format("ottla").options(**t.options()).schema("value string").load()
-    query = frame.writeStream.format("noop").option("checkpointLocation", str(tmp_path)).start()
+    query = begun(frame.writeStream.format("noop").option("checkpointLocation", str(tmp_path)).start)
     try:
         with pytest.raises(PySparkException) as raised:
             query.awaitTermination(60)

@@ -13,6 +13,7 @@ from ottla.spark import register
 from ottla.testing import Broker
 
 from .conftest import Topic
+from .starts import begun
 from .test_read import sentence
 
 # Spark 4.0 and 4.1 leave sockets of theirs to the garbage collector.
@@ -119,15 +120,15 @@ def test_a_thread_of_its_own_writes_once_it_knows_the_session(topic, spark):
 def stream(source, to, checkpoint, change=lambda frame: frame.select("key", "value"), mode="append"):
     """Run a query from topic to topic until it has caught up."""
     frame = source.spark.readStream.format("ottla").options(**source.options(startingOffsets="earliest")).load()
-    query = (
+    writer = (
         change(frame)
         .writeStream.format("ottla")
         .options(**{"kafka.bootstrap.servers": to.bootstrap, "topic": to.name, "checkpointLocation": str(checkpoint)})
         .outputMode(mode)
         .queryName(f"to {to.name}")
         .trigger(availableNow=True)
-        .start()
     )
+    query = begun(writer.start)
     try:
         assert query.awaitTermination(90), "the query did not end"
     finally:
@@ -165,12 +166,12 @@ def test_for_each_batch(topic, tmp_path):
     source, t = topic(1), topic(1)
     source.produce(range(20))
     frame = source.spark.readStream.format("ottla").options(**source.options(startingOffsets="earliest")).load()
-    query = (
+    writer = (
         frame.writeStream.foreachBatch(lambda batch, _: write(batch.select("key", "value"), t))
         .option("checkpointLocation", str(tmp_path))
         .trigger(availableNow=True)
-        .start()
     )
+    query = begun(writer.start)
     try:
         assert query.awaitTermination(90), "the query did not end"
     finally:

@@ -19,6 +19,7 @@ from tests.python.test_decode_protobuf import FILE, TIME, Whole
 from ottla.spark.sink import RowStreamWriter, batches
 from ottla.spark.sink_options import WriteOptions
 
+from .starts import begun
 from .test_sink import SPARKS_SOCKETS, write, written
 from .test_typed import sentence
 
@@ -268,14 +269,17 @@ def test_streams_take_the_same_way(topic, spark, tmp_path, once):
     typed = frame.select("key", f.struct(f.col("value").cast("string").cast("int").alias("n")).alias("value"))
     once = {name: value.replace("typed", target.name) for name, value in once.items()}
     given = {"kafka.bootstrap.servers": target.bootstrap, "topic": target.name, "value.format": "json", **once}
-    query = (
+    writer = (
         typed.writeStream.format("ottla")
         .options(**given)
         .option("checkpointLocation", str(tmp_path / "c"))
         .trigger(availableNow=True)
-        .start()
     )
-    assert query.awaitTermination(120)
+    query = begun(writer.start)
+    try:
+        assert query.awaitTermination(120)
+    finally:
+        query.stop()
     with_values = [record.value for record in written_rows(target, 10)]
     assert with_values == [b'{"n":%d}' % n for n in range(10)]
 

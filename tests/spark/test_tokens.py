@@ -19,6 +19,7 @@ from ottla.testing import Broker
 
 from .conftest import run_stream
 from .jobs.tokens import LIFETIME
+from .starts import begun
 from .test_read import sentence
 
 pytestmark = pytest.mark.timeout(240)
@@ -91,7 +92,7 @@ def test_a_stream_goes_on_when_its_first_token_has_expired(spark, kafka, calls, 
     given = options(kafka, f"{FUNCTIONS}:short", subscribe="t", startingOffsets="earliest")
     frame = spark.readStream.format("ottla").options(**given).load().select("value")
     writer = frame.writeStream.format("ottla").options(**options(kafka, f"{FUNCTIONS}:short", topic="copy"))
-    query = writer.option("checkpointLocation", str(tmp_path)).start()
+    query = begun(writer.option("checkpointLocation", str(tmp_path)).start)
     try:
         end, sent = time.monotonic() + 1.3 * LIFETIME, 0
         while time.monotonic() < end or sent < 9:  # a batch may take all that time

@@ -19,6 +19,8 @@ from tests.python.test_decode_protobuf import FILE, TIME, Whole
 
 import ottla
 
+from .starts import begun
+
 # Spark 4.0 and 4.1 leave sockets of theirs to the garbage collector.
 SPARKS_SOCKETS = "ignore:Exception ignored in. <socket.socket:pytest.PytestUnraisableExceptionWarning"
 pytestmark = [pytest.mark.timeout(180), pytest.mark.filterwarnings(SPARKS_SOCKETS)]
@@ -218,7 +220,7 @@ def test_a_stream_that_cannot_be_says_so(topic, tmp_path):
         .schema("item string")
         .load()
     )
-    query = frame.writeStream.format("noop").option("checkpointLocation", str(tmp_path)).start()
+    query = begun(frame.writeStream.format("noop").option("checkpointLocation", str(tmp_path)).start)
     try:
         with pytest.raises(PySparkException) as raised:
             query.awaitTermination(60)

@@ -8,6 +8,7 @@ import pytest
 from ottla.spark import read_kafka, stream_kafka
 
 from .conftest import rows
+from .starts import begun
 
 
 def run(topic, folder, write, **options):
@@ -127,7 +128,7 @@ def test_checkpoints_move_to_the_source_and_back(topic, tmp_path):
     sent.produce(range(5, 9))
     rows = sent.spark.readStream.format("ottla").options(**sent.options(startingOffsets="earliest")).load()
     query = rows.writeStream.foreachBatch(given).option("checkpointLocation", str(tmp_path / "checkpoint"))
-    running = query.trigger(availableNow=True).start()
+    running = begun(query.trigger(availableNow=True).start)
     try:
         assert running.awaitTermination(90), "the query did not end"
     finally:

@@ -6,6 +6,7 @@ import os
 import sys
 
 from pyspark.sql import SparkSession
+from tests.spark.starts import begun
 
 from ottla.spark import ensure_java
 
@@ -26,7 +27,7 @@ def run(spark: SparkSession, asked: dict) -> None:
         rows = rows.repartition(asked["repartition"])
     write = {"kafka.bootstrap.servers": asked["bootstrap"], "topic": asked["target"], **secured, **asked["options"]}
     query = rows.writeStream.format("ottla").options(**write, checkpointLocation=asked["checkpoint"])
-    running = query.trigger(availableNow=True).start()
+    running = begun(query.trigger(availableNow=True).start)
     try:
         if not running.awaitTermination(150):
             raise TimeoutError(f"the query has not caught up: {running.status}")

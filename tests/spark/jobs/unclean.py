@@ -10,6 +10,7 @@ from pathlib import Path
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
+from tests.spark.starts import begun
 
 from ottla.spark import ensure_java
 
@@ -32,7 +33,8 @@ def main() -> None:
         }
         rows = spark.readStream.format("ottla").options(**options).load().selectExpr("offset", "CAST(value AS STRING)")
         writer = rows.writeStream.format("parquet").option("path", str(here / "rows"))
-        query = writer.option("checkpointLocation", str(here / "checkpoint")).trigger(availableNow=True).start()
+        writer = writer.option("checkpointLocation", str(here / "checkpoint")).trigger(availableNow=True)
+        query = begun(writer.start)
         error = None
         try:
             query.awaitTermination()

@@ -1,0 +1,20 @@
+"""Starts of streams whose source is written in Python."""
+
+import time
+
+
+def begun(start):
+    """Begin a query by `start`, and wait until its source is there, or has been refused.
+
+    Spark gives a process of Python 10 s to start, whatever else the machine does. Where it took longer nothing was read
+    yet, and the query begins once more.
+    """
+    for _ in range(2):
+        query = start()
+        # The source's process is started before anything else is done.
+        while query.isActive and query.status["message"].startswith("Initializing"):
+            time.sleep(0.05)
+        if "failed to connect back" not in str(query.exception()) or query.recentProgress:
+            return query
+        query.stop()
+    return start()
