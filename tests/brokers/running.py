@@ -25,7 +25,7 @@ def running(folder: Path, *, grace: float = 0, purge: bool = True, **options: An
     """A cluster with these options of the harness, which keeps old records; `grace` and `purge` say how it ends."""
     options["config"] = KEPT | options.get("config", {})
     options["jvm"] = [*QUICK, *options.get("jvm", ())]
-    with _free_ports() as port:
+    with free_ports() as port:
         try:
             cluster = Cluster.start(folder, port=port, **options)
         except NotUp as why:
@@ -39,7 +39,7 @@ def running(folder: Path, *, grace: float = 0, purge: bool = True, **options: An
 
 
 @contextlib.contextmanager
-def _free_ports() -> Iterator[int]:
+def free_ports() -> Iterator[int]:
     """The first of 100 ports that nobody listens on, as the harness takes them; kept from other runs meanwhile."""
     locks = Path(tempfile.gettempdir()) / "ottla-test-ports"
     locks.mkdir(exist_ok=True)

@@ -50,8 +50,12 @@ def peer_jars(*more):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_timeout_set_timer(item, settings):
-    """A call of Spark's that hangs is ended a little before its test's time is over."""
-    item.stash[hangs.WATCH] = hangs.Watch(settings.timeout - hangs.EARLIER)
+    """A call of Spark's that hangs is ended a little before its test's time is over.
+
+    A test without Spark leaves the session to the others, however long it takes.
+    """
+    if "spark" in item.fixturenames:
+        item.stash[hangs.WATCH] = hangs.Watch(settings.timeout - hangs.EARLIER)
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -15,8 +15,12 @@ from pyspark import SparkContext
 
 # Seconds between the end of Spark and that of the test's time.
 EARLIER = 10
-# Of the JVM's threads, those that run tasks, queries and what Python asks for.
-THREADS = re.compile(r'"(Executor task launch worker|stream execution thread|Thread-)')
+# Of the JVM's threads, those that run tasks, queries and what Python asks for; and those that hand tasks out and take
+# what they gave, of which the first is always there: where it is missing, it has died.
+THREADS = re.compile(
+    r'"(Executor task launch worker|stream execution thread|Thread-'
+    r"|dag-scheduler-event-loop|task-result-getter|dispatcher-)"
+)
 FRAMES = 4
 
 
@@ -51,12 +55,20 @@ WATCH = pytest.StashKey[Watch]()
 def stands(jvm):
     """Where a JVM's threads and the processes below it stand, a line each."""
     processes = [process(pid) for pid in below(jvm)]
+    stacks = asked("jstack", str(jvm), patience=EARLIER / 2)
+    threads = list(threads_of(stacks)) or [stacks]
+    # Whether there is room for compiled code: without it a JVM gets very slow.
+    code = asked("jcmd", str(jvm), "Compiler.codecache", patience=EARLIER / 4)
+    return [*threads, " ".join(code.split()), *processes]
+
+
+def asked(tool, *arguments, patience):
+    """What one of the JDK's tools says, or why it says nothing."""
     try:
-        asked = subprocess.run(["jstack", str(jvm)], capture_output=True, text=True, timeout=EARLIER / 2, check=False)
-        threads = list(threads_of(asked.stdout)) or [f"jstack: exit {asked.returncode} {asked.stderr.strip()}"]
+        said = subprocess.run([tool, *arguments], capture_output=True, text=True, timeout=patience, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
-        threads = [str(error)]
-    return [*threads, *processes]
+        return str(error)
+    return said.stdout if said.returncode == 0 else f"{tool}: exit {said.returncode} {said.stderr.strip()}"
 
 
 def threads_of(stacks):

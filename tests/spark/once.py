@@ -45,6 +45,19 @@ def fill(bootstrap):
     return source
 
 
+def wait_for_markers(bootstrap, topic, partitions):
+    """A broker answers the end of a transaction before its marker is in the log."""
+    at = [ottla.TopicPartition(topic, partition) for partition in range(partitions)]
+    end = time.monotonic() + 30
+    with (
+        ottla.Consumer(bootstrap) as all_records,
+        ottla.Consumer(bootstrap, isolation_level="read_committed") as committed,
+    ):
+        while committed.end_offsets(at) != all_records.end_offsets(at):
+            assert time.monotonic() < end, f"a transaction of {topic} is open"
+            time.sleep(0.05)
+
+
 class Driver:
     """A Spark driver in a process of its own, whose workers do what `faults/sitecustomize.py` is told."""
 
@@ -119,8 +132,13 @@ class Copy:
                 left.unlink()
         (driver.faults / "faults.json").write_text(json.dumps(faults))
 
-    def counts(self):
-        """How many records there are how often, as confluent-kafka reads what is committed."""
+    def counts(self, *, died=False):
+        """How many records there are how often, as confluent-kafka reads what is committed.
+
+        What has `died` may have left a transaction open.
+        """
+        if not died:
+            wait_for_markers(self.bootstrap, self.target, PARTITIONS)
         values = Counter(
             int(message.value) for message in Confluent().consume_committed(self.bootstrap, self.target, PARTITIONS)
         )

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pyspark
 import pytest
+from tests.brokers.running import free_ports
 
 import ottla
 from ottla.spark import ensure_java
@@ -23,12 +24,6 @@ from .test_read import sentence
 pytestmark = [pytest.mark.needs("java"), pytest.mark.timeout(380)]
 
 JOB = Path(__file__).parent / "jobs" / "cluster.py"
-
-
-def free_port():
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
 
 
 @pytest.fixture(scope="module")
@@ -58,9 +53,9 @@ def master(tmp_path_factory, python):
         "SPARK_DAEMON_MEMORY": "256m",
         "PYSPARK_PYTHON": sys.executable,
     }
-    port = free_port()
-    address = f"spark://127.0.0.1:{port}"
     with contextlib.ExitStack() as running:
+        port = running.enter_context(free_ports())
+        address = f"spark://127.0.0.1:{port}"
 
         def start(name, *arguments):
             log = running.enter_context((folder / f"{name}.log").open("w"))

@@ -19,10 +19,10 @@ from pyspark.errors import StreamingQueryException
 from tests.brokers.running import running
 from tests.integration.peers.java import VERSION
 
-import ottla
 from ottla.spark import offsets_behind_latest, plans
 
 from .conftest import done, rows, run_stream
+from .once import wait_for_markers
 from .starts import begun
 from .test_read import sentence
 
@@ -289,19 +289,6 @@ def test_what_is_read(both, what):
     both.same(**what)
 
 
-def wait_for_markers(kafka, topic):
-    """A broker answers the end of a transaction before its marker is in the log."""
-    at = ottla.TopicPartition(topic, 0)
-    end = time.monotonic() + 30
-    with (
-        ottla.Consumer(kafka.bootstrap) as all_records,
-        ottla.Consumer(kafka.bootstrap, isolation_level="read_committed") as committed,
-    ):
-        while committed.end_offsets([at]) != all_records.end_offsets([at]):
-            assert time.monotonic() < end, f"a transaction of {topic} is open"
-            time.sleep(0.05)
-
-
 def wait_for_starts(kafka, wanted):
     """The file with the beginnings of partitions is written from time to time."""
     file, end = kafka.folder / "log-start-offset-checkpoint", time.monotonic() + 30
@@ -312,7 +299,7 @@ def wait_for_starts(kafka, wanted):
 
 @pytest.mark.parametrize("level", ["read_uncommitted", "read_committed"])
 def test_files_hold_what_the_broker_serves(both, kafka, level):
-    wait_for_markers(kafka, "transactional")
+    wait_for_markers(kafka.bootstrap, "transactional", 1)
     wait_for_starts(kafka, {"deleted 0 12", "deleted 1 30"})
     level = {"kafka.isolation.level": level}
     counts = {}

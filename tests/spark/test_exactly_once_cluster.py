@@ -6,7 +6,6 @@ Spark starts no second attempt of a task beside the first in local mode, nor on 
 
 import contextlib
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -14,7 +13,7 @@ from pathlib import Path
 
 import pyspark
 import pytest
-from tests.brokers.running import running
+from tests.brokers.running import free_ports, running
 
 import ottla
 from ottla.spark import ensure_java
@@ -24,9 +23,9 @@ from .test_read import sentence
 
 pytestmark = [pytest.mark.needs("java", "mvn"), pytest.mark.timeout(380)]
 
-# A second attempt of the last tasks begins when they take a little longer than the others.
+# A second attempt of the last tasks begins when they take longer than the others; by then the first one is under way.
 SPECULATES = {"spark.speculation": "true", "spark.speculation.interval": "100ms"}
-SPECULATES |= {"spark.speculation.multiplier": "1.5", "spark.speculation.minTaskRuntime": "1s"}
+SPECULATES |= {"spark.speculation.multiplier": "1.5", "spark.speculation.minTaskRuntime": "5s"}
 SMALL = {
     "spark.executor.memory": "512m",
     "spark.executor.cores": "2",
@@ -53,11 +52,9 @@ def driver(tmp_path_factory):
     ensure_java()
     folder, faults = tmp_path_factory.mktemp("cluster"), tmp_path_factory.mktemp("faults")
     home = Path(pyspark.__file__).parent
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        port = one.getsockname()[1]
-    master = f"spark://127.0.0.1:{port}"
     with contextlib.ExitStack() as started:
+        port = started.enter_context(free_ports())
+        master = f"spark://127.0.0.1:{port}"
 
         def start(name, host, *arguments):
             log = started.enter_context((folder / f"{name}.log").open("w"))

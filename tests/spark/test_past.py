@@ -185,10 +185,13 @@ def test_a_running_query_notices_a_topic_made_anew(topic, tmp_path):
     t.produce(range(5))
     frame = t.spark.readStream.format("ottla").options(**t.options(startingOffsets="earliest")).load()
     writer = frame.writeStream.format("noop").option("checkpointLocation", str(tmp_path))
-    # It looks seldom enough not to find the topic gone.
-    query = begun(writer.trigger(processingTime="3 seconds").start)
+    query = begun(writer.trigger(processingTime="5 seconds").start)
     try:
         query.processAllAvailable()
+        # It looks when the clock is at a multiple of 5 s; just after that it does not find the topic gone.
+        time.sleep(5 - time.time() % 5 + 0.5)
+        while query.status["isTriggerActive"]:
+            time.sleep(0.05)
         was, now = made_anew(t.bootstrap, t.name)
         with pytest.raises(PySparkException) as raised:
             query.awaitTermination(60)

@@ -144,7 +144,7 @@ def test_rows_that_wait_are_bounded_by_the_buffer(fresh):
 
     with Broker(topics=["slow"]) as slow:
         slow.hang("Produce", count=1_000_000)
-        given = options(slow, "slow", **{"kafka.buffer.memory": "2000000", "kafka.max.block.ms": "500"})
+        given = options(slow, "slow", **{"kafka.buffer.memory": "2000000", "kafka.max.block.ms": "3000"})
         with pytest.raises(KafkaTimeoutError, match="buffer.memory is full"):
             send(given, KEY_VALUE, batches())
     # 20 batches fill the buffer, and the next one waits for room.

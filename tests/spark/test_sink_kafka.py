@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as f
-from tests.brokers.brokers import Cluster, listens
+from tests.brokers.running import running
 
 from ottla.spark import register
 
@@ -19,11 +19,9 @@ pytestmark = [pytest.mark.needs("java", "mvn"), pytest.mark.timeout(240)]
 
 @pytest.fixture(scope="module")
 def kafka(tmp_path_factory):
-    base = next(at for at in range(30100, 32000, 100) if not any(listens(at + n) for n in range(100)))
     config = {"auto.create.topics.enable": "false", "broker.session.timeout.ms": "3000"}
-    cluster = Cluster.start(tmp_path_factory.mktemp("kafka"), port=base, config=config)
-    yield cluster
-    cluster.stop(grace=1.0, purge=True)
+    with running(tmp_path_factory.mktemp("kafka"), grace=1.0, config=config) as cluster:
+        yield cluster
 
 
 @pytest.fixture
@@ -150,7 +148,7 @@ def test_what_one_sink_refuses_the_other_refuses_too(spark, bootstrap, columns, 
 
 def test_a_topic_that_is_not_there_is_named(spark, bootstrap):
     with pytest.raises(PySparkException, match="(?s)NotFoundError.*topic absent"):
-        write(spark.sql("select 'v' value"), "ottla", bootstrap, "absent", **{"kafka.max.block.ms": "2000"})
+        write(spark.sql("select 'v' value"), "ottla", bootstrap, "absent", **{"kafka.max.block.ms": "10000"})
 
 
 def test_a_record_that_the_broker_refuses_is_named(spark, bootstrap, topic):

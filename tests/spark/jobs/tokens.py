@@ -7,8 +7,8 @@ from pyspark import TaskContext
 
 from ottla.testing import bearer_token
 
-# Seconds for which a token of `short` is valid.
-LIFETIME = 10
+# Seconds for which a token of `short` is valid. A task may get one that has no more than half of them left.
+LIFETIME = 20
 
 
 def _made(lifetime: float) -> tuple[str, float, dict[str, str]]:
