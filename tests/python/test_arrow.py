@@ -269,6 +269,7 @@ def test_of_a_stream_no_more_is_taken_than_the_buffer_has_room_for(api, broker, 
     options = {"buffer_memory": 100_000, "batch_size": 10_000, "max_block_ms": 1000}
     times = {"request_timeout_ms": 2000, "delivery_timeout_ms": 3000}
     with api.producer(address, **options, **times) as producer:
+        api(producer.partitions_for(topic, 20))  # First contact may take longer than `max_block_ms`.
         api.result(api(producer.send(topic, b"warm")))
         broker.ignore("Produce", count=10_000)
         deliveries = api(producer.send_arrow(topic, reader(chunks())))

@@ -144,13 +144,15 @@ def test_cancelling_a_send_loses_only_that(run):
         options = {"buffer_memory": 20_000, "batch_size": 10_000}
         async with aio.Producer(broker.bootstrap_servers, **options) as producer:
             await (await producer.send("t", b"known"))
-            broker.delay("Produce", 0.5)
+            broker.delay("Produce", 3)  # Twenty records fill the buffer long before.
             sent, cancelled = [], 0
             for _ in range(60):
                 try:
                     sent.append(await asyncio.wait_for(producer.send("t", b"x" * 1000), 0.02))
                 except asyncio.TimeoutError:
                     cancelled += 1
+            # Who waits after those that gave up gets the room.
+            sent += [await producer.send("t", b"x" * 1000) for _ in range(20)]
             offsets = [written.offset for written in await asyncio.gather(*sent)]
             assert cancelled
             assert offsets == list(range(1, 1 + len(sent)))

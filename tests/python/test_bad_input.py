@@ -33,6 +33,11 @@ def promptly():
     assert spent < PROMPT, f"it took {spent:.1f} s"
 
 
+def meet(api, producer, topic):
+    """The producer's first contact, which may take longer than its `max_block_ms`."""
+    api(producer.partitions_for(topic, timeout=PROMPT))
+
+
 @pytest.fixture
 def nobody():
     """An address where nobody listens."""
@@ -175,8 +180,9 @@ def test_port_that_says_nothing(api, silent, call):
     assert silent in str(caught.value)
 
 
-def test_unknown_topic(api, address):
+def test_unknown_topic(api, address, topic):
     with promptly(), api.producer(address, max_block_ms=1000) as producer:
+        meet(api, producer, topic)
         with pytest.raises(errors.NotFoundError, match="no-such-topic") as caught:
             api(producer.send("no-such-topic", b"v"))
         assert (caught.value.code, caught.value.topic) == (3, "no-such-topic")
@@ -195,12 +201,10 @@ def test_unknown_topic(api, address):
 
 
 def test_unknown_partition(api, address, topic):
-    with (
-        promptly(),
-        api.producer(address, max_block_ms=1000) as producer,
-        pytest.raises(errors.KafkaError, match="9"),
-    ):
-        api.result(api(producer.send(topic, b"v", partition=9)))
+    with promptly(), api.producer(address, max_block_ms=1000) as producer:
+        meet(api, producer, topic)
+        with pytest.raises(errors.KafkaError, match="9"):
+            api.result(api(producer.send(topic, b"v", partition=9)))
 
 
 def test_oversized_record(api, address, topic):
@@ -413,19 +417,24 @@ def test_broker_gone_in_the_middle(api):
     producer = api.module.Producer(address, **options)
     consumer = api.module.Consumer(address)
     consumer.assign([TopicPartition("t", 0, 0)])
+    meet(api, producer, "t")
     assert api.result(api(producer.send("t", b"before"))).offset == 0
     assert [r.value for r in api.poll(consumer, 1)] == [b"before"]
     broker.stop()
-    with promptly():
-        late = api(producer.send("t", b"after"))
-        with pytest.raises(errors.KafkaError, match="t") as caught:
-            api.result(late)
-        assert caught.value.topic == "t"
-    with promptly(), pytest.raises(errors.UnreachableError, match="refused"):
-        api(consumer.poll(2))
-    with promptly():
-        api(consumer.close())
-        api(producer.close())
+    with socket.socket() as taken:
+        # Nobody else is to listen there now. The broker's connections linger, and would keep the port from us.
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        taken.bind(("127.0.0.1", int(address.split(":")[1])))
+        with promptly():
+            late = api(producer.send("t", b"after"))
+            with pytest.raises(errors.KafkaError, match="t") as caught:
+                api.result(late)
+            assert caught.value.topic == "t"
+        with promptly(), pytest.raises(errors.UnreachableError, match="refused"):
+            api(consumer.poll(2))
+        with promptly():
+            api(consumer.close())
+            api(producer.close())
 
 
 def test_broker_comes_back(api, tmp_path):

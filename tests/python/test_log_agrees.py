@@ -37,9 +37,12 @@ def test_not_written_means_not_in_the_log(api, broker, address, topic, fault, id
     options = {"delivery_timeout_ms": 1500, "request_timeout_ms": 700, "linger_ms": 0, "enable_idempotence": idempotent}
     if fault.startswith("refused"):  # which is told once: it must not be late, and asked for again
         options |= {"delivery_timeout_ms": 30_000, "request_timeout_ms": 15_000}
+    elif fault == "lost after":  # which must come to the broker before it is given up
+        options |= {"delivery_timeout_ms": 5000, "request_timeout_ms": 2000}
     with api.producer(address) as producer:
         api.result(api(producer.send(topic, b"before", partition=0)))
     with api.producer(address, **options) as producer:
+        api(producer.partitions_for(topic, 20))
         FAULTS[fault](broker)
         failed = api(producer.send(topic, b"failed", partition=0))
         with pytest.raises(errors.KafkaError) as caught:

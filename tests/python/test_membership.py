@@ -260,7 +260,7 @@ def test_a_pattern_finds_topics_that_are_made_later(api: Api, address: str, topi
 def test_who_does_not_poll_leaves_and_joins_again(api: Api, address: str, topic: str) -> None:
     fill(address, topic)
     heard = Heard()
-    options = {**QUICK, "max_poll_interval_ms": 1500, "enable_auto_commit": False}
+    options = {**QUICK, "max_poll_interval_ms": 5000, "enable_auto_commit": False}
     with api.consumer(address, group_id=topic, **options) as consumer:
         consumer.subscribe(topic, **heard.options())
         api.poll(consumer, 20)
@@ -288,12 +288,12 @@ def test_a_blocked_loop_keeps_its_membership(address: str, topic: str) -> None:
     heard = Heard()
 
     async def run() -> None:
-        options = {**QUICK, "session_timeout_ms": 2000}
+        options = {**QUICK, "session_timeout_ms": 6000}
         async with aio.Consumer(address, group_id=topic, **options) as consumer:
             consumer.subscribe(topic, **heard.options())
             while not await consumer.poll(1):
                 pass
-            time.sleep(4)  # noqa: ASYNC251 that is what it is about
+            time.sleep(8)  # noqa: ASYNC251 that is what it is about
             await consumer.poll(0.2)
             await consumer.commit()
 

@@ -109,6 +109,7 @@ def test_failures_and_waits_are_measured(api, broker, address, topic):
     with api.producer(
         address, linger_ms=100_000, delivery_timeout_ms=200_000, buffer_memory=1000, batch_size=1000, max_block_ms=1000
     ) as full:
+        api(full.partitions_for(topic, PATIENCE))  # First contact may take longer than `max_block_ms`.
         api(full.send(topic, b"v" * 800, partition=0))
         with pytest.raises(ottla.KafkaError):
             api(full.send(topic, b"v" * 800, partition=0))

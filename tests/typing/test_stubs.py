@@ -14,6 +14,9 @@ import pytest
 ROOT = Path(__file__).parents[2]
 ALLOWED = "tests/typing/allowlist.txt"
 
+# More than the commands of a test may take together, so that a late one is named.
+pytestmark = pytest.mark.timeout(380)
+
 
 def test_stubs_match_the_compiled_module():
     done = subprocess.run(
@@ -90,8 +93,8 @@ def test_users_code_is_typed(tmp_path):
     ]
     bad.write_text("import ottla\n" + "\n".join(wrong) + "\n")
     command = [sys.executable, "-m", "mypy", "--strict", "--no-incremental", "--config-file="]
-    done = subprocess.run([*command, good], cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run([*command, good], cwd=tmp_path, capture_output=True, text=True, timeout=180, check=False)
     assert done.returncode == 0, done.stdout
-    done = subprocess.run([*command, bad], cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run([*command, bad], cwd=tmp_path, capture_output=True, text=True, timeout=180, check=False)
     for line in range(2, 2 + len(wrong)):
         assert f"bad.py:{line}: error" in done.stdout, done.stdout

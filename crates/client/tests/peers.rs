@@ -37,7 +37,7 @@ use ottla_protocol::messages::{
 use ottla_protocol::records::{BatchBuilder, ProducerState, assign_offsets};
 use ottla_protocol::{ApiKey, Message, Reader, Response, header};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::task::JoinHandle;
 
@@ -258,10 +258,11 @@ async fn silent_at_produce() -> Peer {
     Peer::start(move |stream, _, port| broker(stream, port, slow)).await
 }
 
-/// An address where nothing listens.
-async fn nobody() -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    listener.local_addr().unwrap().to_string()
+/// An address where nothing listens, now and later: the socket that has it stays, or another test could be given the port.
+fn nobody() -> String {
+    let taken: &TcpSocket = Box::leak(Box::new(TcpSocket::new_v4().unwrap()));
+    taken.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    taken.local_addr().unwrap().to_string()
 }
 
 fn settings(role: Role, bootstrap: &str, more: &[(&str, &str)]) -> Config {
@@ -300,7 +301,7 @@ fn row(value: &[u8]) -> Row<'_, NoHeaders<'_>> {
 async fn a_dead_bootstrap_address_does_not_matter() {
     let peer = Peer::start(|stream, _, port| broker(stream, port, |_, _| Duration::ZERO)).await;
     for _ in 0..4 {
-        let admin = admin(&format!("{},{}", nobody().await, peer.address));
+        let admin = admin(&format!("{},{}", nobody(), peer.address));
         let cluster = admin.describe_cluster(SOON).await.unwrap();
         assert_eq!(cluster.nodes[0].id, 1);
         admin.close(SOON).await.unwrap();
@@ -309,7 +310,7 @@ async fn a_dead_bootstrap_address_does_not_matter() {
 
 #[tokio::test]
 async fn nobody_at_all_is_said_at_the_deadline() {
-    let address = nobody().await;
+    let address = nobody();
     let begin = Instant::now();
     let error = admin(&address)
         .list_topics(false, Some(SECOND))
@@ -322,7 +323,7 @@ async fn nobody_at_all_is_said_at_the_deadline() {
         "{error}"
     );
     let error = producer(&address, &[])
-        .send("t", &row(b"v"), Some(SECOND / 4))
+        .send("t", &row(b"v"), Some(2 * SECOND))
         .await
         .unwrap_err();
     assert!(error.message().contains("connection refused"), "{error}");
@@ -357,7 +358,7 @@ async fn a_broker_that_closes_at_the_first_question_is_named() {
         )
         .await;
     let error = admin(&peer.address)
-        .list_topics(false, Some(SECOND / 2))
+        .list_topics(false, Some(2 * SECOND))
         .await
         .unwrap_err();
     assert!(error.message().contains("not a Kafka broker"), "{error}");
@@ -607,28 +608,31 @@ async fn a_topic_that_was_refused_or_given_up_is_not_asked_for_again() {
         .await
         .unwrap_err();
     assert_eq!(error.code(), Some(ErrorCode::INVALID_TOPIC_EXCEPTION));
-    let late = producer.send("late", &row(b"v"), Some(SECOND / 10)).await;
+    let late = producer.send("late", &row(b"v"), Some(SECOND / 2)).await;
     late.unwrap_err();
+    let requests = || -> Vec<Vec<String>> {
+        let asked = asked.lock().unwrap();
+        asked.iter().map(|(names, _)| names.clone()).collect()
+    };
+    let was_asked_for = |name: &str| requests().concat().iter().any(|asked| asked == name);
     let record = row(b"v");
     let dropped = producer.send("dropped", &record, None);
-    tokio::time::timeout(SECOND / 10, dropped)
-        .await
-        .unwrap_err();
-    let names = |asked: &MetadataAsked| -> Vec<String> {
-        let asked = std::mem::take(&mut *asked.lock().unwrap());
-        asked.into_iter().flat_map(|(names, _)| names).collect()
+    let noted = async {
+        while !was_asked_for("dropped") {
+            tokio::time::sleep(SECOND / 100).await;
+        }
     };
-    assert!(
-        ["not a topic", "late", "dropped"]
-            .map(str::to_owned)
-            .iter()
-            .all({
-                let names = names(&asked);
-                move |name| names.contains(name)
-            })
-    );
+    tokio::select! {
+        sent = dropped => panic!("there is no such topic: {sent:?}"),
+        noted = tokio::time::timeout(5 * SECOND, noted) => noted.unwrap(),
+    }
+    assert!(was_asked_for("not a topic") && was_asked_for("late"));
     producer.send("t", &row(b"v"), SOON).await.unwrap();
-    let left = names(&asked);
+    // Until then, one more request for "dropped" may have been under way.
+    let begin = requests()
+        .iter()
+        .position(|names| names.contains(&"t".to_owned()));
+    let left = requests().split_off(begin.unwrap()).concat();
     assert_eq!(left.last().map(String::as_str), Some("t"));
     assert!(!left.contains(&"not a topic".to_owned()), "{left:?}");
     assert!(!left.contains(&"late".to_owned()), "{left:?}");
@@ -829,7 +833,7 @@ fn counting(bootstrap: &str, count: Count) -> Consumer<Count> {
 }
 
 async fn member() -> Consumer<Count> {
-    let settings = settings(Role::Consumer, &nobody().await, &[("group.id", "g")]);
+    let settings = settings(Role::Consumer, &nobody(), &[("group.id", "g")]);
     let (broken, paused) = (i64::MAX, Arc::default());
     Consumer::new(settings, Count { broken, paused }, &Handle::current(), None).unwrap()
 }
@@ -874,7 +878,7 @@ async fn a_poll_that_waits_in_a_group_hears_of_a_close() {
 
 #[tokio::test]
 async fn a_poll_never_says_nothing_when_there_is_nobody() {
-    let consumer = consumer(&nobody().await);
+    let consumer = consumer(&nobody());
     assert_eq!(
         consumer.poll(SECOND, None).await.unwrap_err().kind(),
         Kind::Argument
@@ -882,7 +886,7 @@ async fn a_poll_never_says_nothing_when_there_is_nobody() {
     consumer
         .assign([("t".into(), 0, Start::Beginning)])
         .unwrap();
-    let error = consumer.poll(SECOND / 4, None).await.unwrap_err();
+    let error = consumer.poll(2 * SECOND, None).await.unwrap_err();
     assert_eq!(error.kind(), Kind::Unreachable);
     assert!(error.message().contains("connection refused"), "{error}");
     consumer.close(SOON).await.unwrap();
@@ -927,8 +931,8 @@ async fn closing_ends_a_poll() {
     assert_eq!(consumer.assignment(), [("t".into(), 0)]);
 }
 
-/// Two partitions: one that never runs out of records, one whose bytes are no batches.
-fn endless_and_broken(frame: &mut Frame, answer: &mut Option<Vec<u8>>) {
+/// Two partitions: one that never runs out of records, one whose bytes are no batches. Says where a Fetch wants the former from.
+fn endless_and_broken(frame: &mut Frame, answer: &mut Option<Vec<u8>>) -> Option<i64> {
     if frame.api == Some(ApiKey::Metadata) {
         let bytes = answer.take().unwrap().split_off(4);
         let (_, mut response) =
@@ -943,8 +947,8 @@ fn endless_and_broken(frame: &mut Frame, answer: &mut Option<Vec<u8>>) {
         *answer = Some(encode(&response, frame));
     } else if frame.api == Some(ApiKey::Fetch) {
         let request = FetchRequest::decode(frame.version, &mut frame.body).unwrap();
-        let rows = request.topics.iter().flat_map(|topic| &topic.partitions);
-        let partitions = rows
+        let rows = || request.topics.iter().flat_map(|topic| &topic.partitions);
+        let partitions = rows()
             .map(|row| {
                 let mut batch = BatchBuilder::new(Compression::None, None);
                 batch.append(0, None, None, std::iter::empty()).unwrap();
@@ -971,7 +975,10 @@ fn endless_and_broken(frame: &mut Frame, answer: &mut Option<Vec<u8>>) {
             ..Default::default()
         };
         *answer = Some(encode(&response, frame));
+        let mut first = rows().filter(|row| row.partition == 0);
+        return first.next().map(|row| row.fetch_offset);
     }
+    None
 }
 
 #[tokio::test]
@@ -1111,9 +1118,11 @@ async fn a_pause_keeps_what_an_iteration_has_left() {
 
 #[tokio::test]
 async fn a_pause_during_the_poll_of_an_iteration_loses_nothing() {
-    let peer = Peer::start(|stream, _, port| {
-        broker(stream, port, |frame, answer| {
-            endless_and_broken(frame, answer);
+    let (send, mut fetched_from) = tokio::sync::mpsc::unbounded_channel();
+    let peer = Peer::start(move |stream, _, port| {
+        let send = send.clone();
+        broker(stream, port, move |frame, answer| {
+            send.send(endless_and_broken(frame, answer)).unwrap();
             Duration::ZERO
         })
     })
@@ -1130,8 +1139,9 @@ async fn a_pause_during_the_poll_of_an_iteration_loses_nothing() {
     paused.set(consumer.clone()).unwrap();
     let start = ("t".into(), 0, Start::Offset(0));
     consumer.assign([start]).unwrap();
-    // Each answer has one record: the poll shall find several.
-    tokio::time::sleep(SECOND / 2).await;
+    // Each answer has one record: the poll shall find several, and two are there once the third is asked for.
+    let third = async { while fetched_from.recv().await.unwrap() != Some(2) {} };
+    tokio::time::timeout(5 * SECOND, third).await.unwrap();
     consumer.poll_to_iterate(5 * SECOND).await.unwrap();
     assert_eq!(consumer.paused(), partition);
     assert!(at_hand(&consumer).is_empty());
@@ -1199,7 +1209,7 @@ async fn what_is_known_needs_no_time_and_the_rest_is_late_at_once() {
 async fn a_dead_address_is_told_at_once() {
     let (told, mut woken) = tokio::sync::mpsc::unbounded_channel();
     let events = Events::new(Level::Info, move || told.send(()).unwrap());
-    let address = nobody().await;
+    let address = nobody();
     let config = settings(Role::Admin, &address, &[("client.id", "me")]);
     let runtime = Handle::current();
     let admin = Admin::new(config, &runtime, Some(Arc::clone(&events))).unwrap();

@@ -47,6 +47,8 @@ public final class MetricsOracle {
             member.put("group.id", protocol);
             member.put("group.protocol", protocol);
             member.put("auto.offset.reset", "earliest");
+            // Or a slow start commits on its own, and there is one commit more.
+            member.put("enable.auto.commit", "false");
             try (KafkaConsumer<byte[], byte[]> consumer = new KafkaConsumer<>(member, read, read)) {
                 consumer.subscribe(List.of(topic));
                 while (consumer.poll(Duration.ofSeconds(1)).isEmpty()) { }
