@@ -13,6 +13,7 @@ from pathlib import Path
 from queue import Empty, Queue
 
 from confluent_kafka.admin import AdminClient, NewTopic
+from tests.integration.conftest import wait_for_markers
 from tests.integration.peers.confluent import Confluent
 
 import ottla
@@ -43,19 +44,6 @@ def fill(bootstrap):
     with ottla.Producer(bootstrap) as producer:
         producer.send_many(source, numbers, keys=numbers).result(60)
     return source
-
-
-def wait_for_markers(bootstrap, topic, partitions):
-    """A broker answers the end of a transaction before its marker is in the log."""
-    at = [ottla.TopicPartition(topic, partition) for partition in range(partitions)]
-    end = time.monotonic() + 30
-    with (
-        ottla.Consumer(bootstrap) as all_records,
-        ottla.Consumer(bootstrap, isolation_level="read_committed") as committed,
-    ):
-        while committed.end_offsets(at) != all_records.end_offsets(at):
-            assert time.monotonic() < end, f"a transaction of {topic} is open"
-            time.sleep(0.05)
 
 
 class Driver:

@@ -17,12 +17,12 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 from pyspark.errors import StreamingQueryException
 from tests.brokers.running import running
+from tests.integration.conftest import wait_for_markers
 from tests.integration.peers.java import VERSION
 
 from ottla.spark import offsets_behind_latest, plans
 
 from .conftest import done, rows, run_stream
-from .once import wait_for_markers
 from .starts import begun
 from .test_read import sentence
 

@@ -11,6 +11,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as f
 from tests.brokers.running import running
+from tests.integration.conftest import SHORT_SESSIONS
 
 from ottla.spark import register
 
@@ -19,7 +20,7 @@ pytestmark = [pytest.mark.needs("java", "mvn"), pytest.mark.timeout(240)]
 
 @pytest.fixture(scope="module")
 def kafka(tmp_path_factory):
-    config = {"auto.create.topics.enable": "false", "broker.session.timeout.ms": "3000"}
+    config = {"auto.create.topics.enable": "false", **SHORT_SESSIONS}
     with running(tmp_path_factory.mktemp("kafka"), grace=1.0, config=config) as cluster:
         yield cluster
 
@@ -148,7 +149,7 @@ def test_what_one_sink_refuses_the_other_refuses_too(spark, bootstrap, columns, 
 
 def test_a_topic_that_is_not_there_is_named(spark, bootstrap):
     with pytest.raises(PySparkException, match="(?s)NotFoundError.*topic absent"):
-        write(spark.sql("select 'v' value"), "ottla", bootstrap, "absent", **{"kafka.max.block.ms": "10000"})
+        write(spark.sql("select 'v' value"), "ottla", bootstrap, "absent", **{"kafka.max.block.ms": "5000"})
 
 
 def test_a_record_that_the_broker_refuses_is_named(spark, bootstrap, topic):

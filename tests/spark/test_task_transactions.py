@@ -16,7 +16,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 from tests.brokers.running import running
-from tests.integration.conftest import REAL, wait_until
+from tests.integration.conftest import REAL, wait_for_markers, wait_until
 from tests.integration.peers.confluent import Confluent
 from tests.wire import Connection
 
@@ -27,7 +27,6 @@ from ottla.spark.once import ExactlyOnceError
 from ottla.spark.sink import send
 from ottla.spark.sink_options import WriteOptions
 
-from .once import wait_for_markers
 from .tasks import inside
 
 pytestmark = [REAL, pytest.mark.timeout(120)]
