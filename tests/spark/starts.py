@@ -2,6 +2,8 @@
 
 import time
 
+from ottla.spark.ingest.job import SLOW
+
 
 def begun(start):
     """Begin a query by `start`, and wait until its source is there, or has been refused.
@@ -14,7 +16,7 @@ def begun(start):
         # The source's process is started before anything else is done.
         while query.isActive and query.status["message"].startswith("Initializing"):
             time.sleep(0.05)
-        if "failed to connect back" not in str(query.exception()) or query.recentProgress:
+        if SLOW not in str(query.exception()) or query.recentProgress:
             return query
         query.stop()
     return start()

@@ -1,17 +1,16 @@
 """Writes to real Kafka, beside those of Spark's own sink: same records, same partitions; and faults."""
 
-import contextlib
 import threading
 import time
 import uuid
 
-import confluent_kafka
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as f
 from tests.brokers.running import running
 from tests.integration.conftest import SHORT_SESSIONS
+from tests.integration.peers.confluent import Confluent
 
 from ottla.spark import register
 
@@ -52,22 +51,9 @@ def write(frame, sink, bootstrap, topic=None, **options):
 
 def records(bootstrap, topic):
     """A topic's records: partition, key, value, headers; sorted."""
-    consumer = confluent_kafka.Consumer(
-        {"bootstrap.servers": bootstrap, "group.id": "none", "enable.auto.commit": False}
-    )
-    with contextlib.closing(consumer):
-        partitions = consumer.list_topics(topic, 30).topics[topic].partitions
-        at = [confluent_kafka.TopicPartition(topic, partition, 0) for partition in partitions]
-        count = sum(consumer.get_watermark_offsets(partition, 30)[1] for partition in at)
-        consumer.assign(at)
-        found = []
-        deadline = time.monotonic() + 60
-        while len(found) < count:
-            assert time.monotonic() < deadline, f"{len(found)} of {count} records came"
-            for message in consumer.consume(10_000, 1):
-                assert message.error() is None
-                found.append((message.partition(), message.key(), message.value(), message.headers() or []))
-    return sorted(found, key=repr)
+    partitions = len(AdminClient({"bootstrap.servers": bootstrap}).list_topics(topic, 30).topics[topic].partitions)
+    found = Confluent().consume_all(bootstrap, topic, partitions)
+    return sorted(((each.partition, each.key, each.value, list(each.headers)) for each in found), key=repr)
 
 
 def test_the_same_rows_become_the_same_records(spark, bootstrap, topic):
