@@ -11,7 +11,7 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewPartitions
 from pyspark.sql import SparkSession
 from tests.brokers.brokers import QUICK, maven
-from tests.conftest import HUNG
+from tests.rings.results import HUNG
 
 import ottla
 import ottla.testing
