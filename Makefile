@@ -40,7 +40,7 @@ fuzz:  ## give hostile bytes to everything that reads any, SECONDS=20 for each t
 simulate:  ## run clients and brokers as one program under simulated time, SEEDS=20000 from FIRST=0 on (THEME=transactions, groups, consumer-groups, share, deposed or truncated); a failure prints its trace
 	cargo run --release --locked -p ottla-sim --bin simulate -- $(THEME) $(SEEDS) $(FIRST)
 
-brokers: .venv/dev.stamp  ## use real Kafka of each generation, 0.8.2 to 4.4, and print the table of tests/brokers/RELEASES.md
+brokers: .venv/dev.stamp  ## use real Kafka of each generation, 0.8.2 to 4.4, and print the table of docs/results/releases.md
 	.venv/bin/python -m tests.brokers.releases $(RELEASES)
 
 franz: .venv/dev.stamp  ## run franz-go's own client suite on the embedded broker, with 500,000 records and with connections that die

@@ -5,7 +5,7 @@
 //!                                    consumer-groups, deposed, truncated, share
 //! simulate [THEME] seed SEED         one seed: its trace and its anomalies
 //! simulate hostile ...               either at hostile brokers: of nothing but what holds whatever they say
-//! simulate plants                    the planted defects, by name, with the seeds that it takes to see each: the README's table
+//! simulate plants                    the planted defects, by name, with the seeds that it takes to see each: docs/results/simulation.md
 //! ```
 
 use std::io::{self, Write};
