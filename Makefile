@@ -10,6 +10,12 @@ FIRST     ?= 0
 THEME     ?=
 # host:port of a real Kafka for `make demo`; without it the demo starts the embedded broker.
 BOOTSTRAP ?=
+# How often `make flakes` runs each test, and which; without FILES, the gate.
+N         ?= 20
+FILES     ?=
+# The steps of `make nightly`; without it, all. Arguments of `make test-real` for pytest.
+STEPS     ?=
+ARGS      ?=
 # The releases of `make brokers`; without it, all.
 RELEASES  ?=
 
@@ -18,18 +24,27 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 SOURCES := Cargo.toml Cargo.lock pyproject.toml $(shell find crates schemas -type f -not -name '*.md')
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test wheel fuzz simulate brokers franz faults pyspark bench lint
+.PHONY: help setup demo test test-real nightly flakes wheel fuzz simulate brokers franz faults pyspark bench lint
 
 help:  ## list the targets
-	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 10
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 10
 
 setup: .venv/dev.stamp  ## build the release extension into .venv, with all that development needs
 
 demo: .venv/demo.stamp  ## run the main job: flights through a broker and Spark to Parquet and a plot (BOOTSTRAP=host:port for a real Kafka)
 	.venv/bin/python examples/flights.py $(if $(BOOTSTRAP),--bootstrap $(BOOTSTRAP))
 
-test: .venv/python.stamp  ## run everything that is checked: lint, Rust tests, Python tests
+test: .venv/python.stamp  ## run the gate: lint, Rust tests, the simulation's first seeds, Python tests without a JVM
 	scripts/test.sh
+
+test-real: .venv/built.stamp  ## run the real-world ring: real Kafka, foreign clients, faults, Kerberos, Spark; some failures run again (ARGS=... for pytest)
+	.venv/bin/python -m tests.rings.real $(ARGS)
+
+nightly: .venv/dev.stamp  ## run what is too long for each change: new seeds, fuzz, all releases, faults, all matrices (STEPS=...; hours)
+	scripts/nightly.sh $(STEPS)
+
+flakes: .venv/built.stamp  ## run tests N=20 times on one core in random order while processes stand still (FILES=...; without it the gate)
+	.venv/bin/python -m tests.rings.flakes $(FILES) --times $(N)
 
 wheel: .venv/python.stamp  ## build the wheel that `pip install` takes, into target/wheels
 	scripts/wheel.sh
