@@ -11,6 +11,8 @@ import pytest
 from hypothesis import settings
 from hypothesis.database import DirectoryBasedExampleDatabase
 
+from tests.brokers.limits import pytest_timeout_cancel_timer, pytest_timeout_set_timer  # noqa: F401 hooks
+
 ROOT = Path(__file__).parents[1]
 
 # On a busy machine a single example may take long; the test as a whole has its deadline.

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import sys
-import tempfile
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from filelock import FileLock, Timeout
-
-from tests.brokers.brokers import QUICK, Cluster, NotUp, listens
+from tests.brokers.brokers import OPTIONS, Cluster, NotUp, java_program, quick
+from tests.brokers.ports import free_ports
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 # Tests write records of any age; Kafka deletes what is older than seven days when it looks, every five minutes. In hours, as
 # releases before 0.11 know no retention without an end.
@@ -24,7 +22,8 @@ KEPT = {"log.retention.hours": "876000"}
 def running(folder: Path, *, grace: float = 0, purge: bool = True, **options: Any) -> Iterator[Cluster]:
     """A cluster with these options of the harness, which keeps old records; `grace` and `purge` say how it ends."""
     options["config"] = KEPT | options.get("config", {})
-    options["jvm"] = [*QUICK, *options.get("jvm", ())]
+    release, java = options.get("version", OPTIONS["version"]), options.get("java") or java_program()
+    options["jvm"] = [*quick(release, java), *options.get("jvm", ())]
     with free_ports() as port:
         try:
             cluster = Cluster.start(folder, port=port, **options)
@@ -36,21 +35,3 @@ def running(folder: Path, *, grace: float = 0, purge: bool = True, **options: An
             yield cluster
         finally:
             cluster.stop(grace=grace, purge=purge)
-
-
-@contextlib.contextmanager
-def free_ports() -> Iterator[int]:
-    """The first of 100 ports that nobody listens on, as the harness takes them; kept from other runs meanwhile."""
-    locks = Path(tempfile.gettempdir()) / "ottla-test-ports"
-    locks.mkdir(exist_ok=True)
-    for base in range(23000, 30000, 100):
-        with contextlib.ExitStack() as kept:
-            try:
-                kept.enter_context(FileLock(locks / str(base), blocking=False))
-            except Timeout:
-                continue
-            if any(listens(base + i) for i in range(100)):
-                continue
-            yield base
-            return
-    raise SystemExit("no 100 free ports between 23000 and 30000")
