@@ -11,6 +11,7 @@ import pytest
 from hypothesis import settings
 from hypothesis.database import DirectoryBasedExampleDatabase
 
+from tests.brokers import runs
 from tests.brokers.limits import pytest_timeout_cancel_timer, pytest_timeout_set_timer  # noqa: F401 hooks
 
 ROOT = Path(__file__).parents[1]
@@ -29,12 +30,17 @@ HUNG = "hung"
 
 def pytest_configure(config):
     config.stash[MISSING] = {}
+    runs.begin()
     # A shell that runs tests in the background has them ignore Ctrl-C, which some of them send.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     # A run that is stopped before its end has no summary.
     if config.getoption("numprocesses", None):
         config.pluginmanager.register(Told(config))
+
+
+def pytest_unconfigure(config):
+    runs.end()
 
 
 class Told:

@@ -6,6 +6,7 @@ import contextlib
 import sys
 from typing import TYPE_CHECKING, Any
 
+from tests.brokers import limits, runs
 from tests.brokers.brokers import OPTIONS, Cluster, NotUp, java_program, quick
 from tests.brokers.ports import free_ports
 
@@ -21,17 +22,26 @@ KEPT = {"log.retention.hours": "876000"}
 @contextlib.contextmanager
 def running(folder: Path, *, grace: float = 0, purge: bool = True, **options: Any) -> Iterator[Cluster]:
     """A cluster with these options of the harness, which keeps old records; `grace` and `purge` say how it ends."""
-    options["config"] = KEPT | options.get("config", {})
-    release, java = options.get("version", OPTIONS["version"]), options.get("java") or java_program()
-    options["jvm"] = [*quick(release, java), *options.get("jvm", ())]
     with free_ports() as port:
-        try:
-            cluster = Cluster.start(folder, port=port, **options)
-        except NotUp as why:
-            # That a broker does not come up on a busy machine is not what tests are about; the second time it is.
-            print(f"{folder}: started once more: {why}", file=sys.stderr)
-            cluster = Cluster.start(folder / "again", port=port, **options)
+        cluster = start(folder, port, **options)
         try:
             yield cluster
         finally:
             cluster.stop(grace=grace, purge=purge)
+
+
+def start(folder: Path, port: int, **options: Any) -> Cluster:
+    """Start a cluster with these options of the harness, which keeps old records; the run ends it at the latest."""
+    release, java = options.get("version", OPTIONS["version"]), options.get("java") or java_program()
+    options["config"] = KEPT | options.get("config", {})
+    options["jvm"] = [*quick(release, java), *options.get("jvm", ())]
+    # The start has a deadline of its own, and no test is about its length.
+    with limits.suspended():
+        runs.keep(folder)
+        try:
+            return Cluster.start(folder, port=port, **options)
+        except NotUp as why:
+            # That a broker does not come up on a busy machine is not what tests are about; the second time it is.
+            print(f"{folder}: started once more: {why}", file=sys.stderr)
+        runs.keep(folder / "again")
+        return Cluster.start(folder / "again", port=port, **options)

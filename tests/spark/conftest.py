@@ -83,8 +83,8 @@ def record(archive):
     options = " ".join([*DRIVER, *archives.recording(archive)])
     job = [sys.executable, ROOT / "tests" / "spark" / "jobs" / "classes.py"]
     try:
-        environment = {**os.environ, "SPARK_SUBMIT_OPTS": options, "SPARK_LOCAL_IP": "127.0.0.1"}
-        subprocess.run(job, check=True, capture_output=True, text=True, timeout=600, env=environment)
+        environment = {"SPARK_SUBMIT_OPTS": options, "SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
+        subprocess.run(job, check=True, capture_output=True, text=True, timeout=600, env=os.environ | environment)
     except subprocess.SubprocessError as why:
         raise SystemExit(f"{why}\n{(why.stderr or '')[-3000:]}") from why
 
