@@ -11,6 +11,8 @@ import pytest
 from hypothesis import settings
 from hypothesis.database import DirectoryBasedExampleDatabase
 
+from tests.brokers import runs
+from tests.brokers.limits import pytest_timeout_cancel_timer, pytest_timeout_set_timer  # noqa: F401 hooks
 from tests.rings import results, selection
 
 ROOT = Path(__file__).parents[1]
@@ -55,6 +57,7 @@ def pytest_collection_modifyitems(config, items):
 
 def pytest_configure(config):
     config.stash[MISSING] = {}
+    runs.begin()
     # A shell that runs tests in the background has them ignore Ctrl-C, which some of them send.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -68,6 +71,10 @@ def pytest_runtest_makereport(item, call):
     report = yield
     results.note_verdict(report, call)
     return report
+
+
+def pytest_unconfigure(config):
+    runs.end()
 
 
 def present(tool: str) -> bool:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import itertools
 import re
 import select
 import subprocess
 import sys
 import time
+import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,7 @@ import pytest
 import ottla
 from ottla.testing import Broker
 from tests.brokers.running import running
+from tests.brokers.shared import shared
 from tests.integration.peers import franz
 from tests.integration.peers.aio_kafka import AioKafka
 from tests.integration.peers.base import DEADLINE
@@ -83,8 +84,8 @@ def kafka_for_a_while(folder: Path, **options: Any) -> Iterator[Cluster]:
 
 @pytest.fixture(scope="package")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """A real Kafka of one node, shared by this folder's tests; for those marked `REAL`."""
-    with kafka_for_a_while(tmp_path_factory.mktemp("kafka"), version=VERSION, grace=1.0) as cluster:
+    """A real Kafka of one node, shared by all tests of the run; for those marked `REAL`."""
+    with shared(tmp_path_factory.mktemp("kafka"), VERSION) as cluster:
         yield cluster
 
 
@@ -128,10 +129,9 @@ def wait_for_markers(bootstrap: str, topic: str, partitions: int) -> None:
 @pytest.fixture(scope="session")
 def new_topic() -> Callable[..., str]:
     """Make a topic of a name of its own, through our Admin, and return the name."""
-    numbers = itertools.count(1)
 
     def make(bootstrap: str, partitions: int = 1, config: dict[str, str] | None = None) -> str:
-        name = f"topic-{next(numbers)}"
+        name = f"topic-{uuid.uuid4().hex[:12]}"
         with ottla.Admin(bootstrap) as admin:
             admin.create_topics([ottla.NewTopic(name, partitions, 1, config=config)])
             wait_until(lambda: name in admin.list_topics(), f"the broker knows {name}")

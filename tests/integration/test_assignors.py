@@ -14,11 +14,11 @@ from kafka.coordinator.assignors.abstract import (
 )
 
 import ottla
-from tests.integration.conftest import REAL, kafka_for_a_while, wait_until
+from tests.integration.conftest import REAL, wait_until
 from tests.integration.peers.base import DEADLINE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from ottla._ottla import Partition
 
@@ -120,10 +120,8 @@ def of_kafka_python(bootstrap: str, topic: str, size: int) -> Polling:
 
 
 @pytest.fixture(scope="module")
-def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    config = {"group.initial.rebalance.delay.ms": "0"}
-    with kafka_for_a_while(tmp_path_factory.mktemp("kafka"), version="4.4.0", config=config) as cluster:
-        yield str(cluster.st["bootstrap"]["PLAINTEXT"])
+def bootstrap(kafka: str) -> str:
+    return kafka
 
 
 def test_whoever_leads_both_members_do_as_the_assignor_says(bootstrap: str, new_topic: Callable[..., str]) -> None:

@@ -10,7 +10,8 @@ import pytest
 import ottla
 from ottla import protocol
 from ottla.testing import Broker
-from tests.integration.conftest import REAL, kafka_for_a_while, wait_until
+from tests.brokers.shared import shared
+from tests.integration.conftest import REAL, wait_until
 from tests.integration.messages import Message
 from tests.integration.peers.ours import Ottla
 from tests.wire import Connection
@@ -217,7 +218,7 @@ def bootstrap(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
         with Broker() as broker:
             yield broker.bootstrap_servers
         return
-    with kafka_for_a_while(tmp_path_factory.mktemp("kafka"), version=request.param) as cluster:
+    with shared(tmp_path_factory.mktemp("kafka"), request.param) as cluster:
         yield cluster.st["bootstrap"]["PLAINTEXT"]
 
 

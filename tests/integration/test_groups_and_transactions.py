@@ -12,7 +12,8 @@ from confluent_kafka.admin import AdminClient
 import ottla
 from ottla import errors
 from tests.brokers.brokers import java_tool
-from tests.integration.conftest import REAL, kafka_for_a_while, wait_until
+from tests.brokers.shared import shared
+from tests.integration.conftest import REAL, wait_until
 from tests.integration.peers.base import DEADLINE
 from tests.integration.peers.java import VERSION
 
@@ -28,7 +29,7 @@ TRANSACTION = 60_000
 
 @pytest.fixture(scope="module", params=["4.4.0", "2.8.2"])
 def of_release(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    with kafka_for_a_while(tmp_path_factory.mktemp("kafka"), version=request.param) as cluster:
+    with shared(tmp_path_factory.mktemp("kafka"), request.param) as cluster:
         yield cluster
 
 

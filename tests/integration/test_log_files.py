@@ -66,8 +66,13 @@ def as_command_line_shows(path: Path) -> list[dict[str, Any]]:
 
 
 @pytest.fixture(scope="module")
-def busy(cluster: Cluster, kafka: str, new_topic: Callable[..., str]) -> tuple[Cluster, str]:
-    """A broker and a topic: after transactions, and groups of both protocols that committed and that were deleted."""
+def busy(start_kafka: Callable[..., Cluster], new_topic: Callable[..., str]) -> tuple[Cluster, str]:
+    """A broker and a topic: after transactions, and groups of both protocols that committed and that were deleted.
+
+    Nobody else uses the broker: its internal topics are read, too.
+    """
+    cluster = start_kafka()
+    kafka = cluster.st["bootstrap"]["PLAINTEXT"]
     topic = new_topic(kafka)
     for codec in CODECS:
         producer = Producer({"bootstrap.servers": kafka, "compression.type": codec, "linger.ms": 50})

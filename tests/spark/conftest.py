@@ -2,15 +2,19 @@
 
 import os
 import shutil
+import subprocess
 import sys
 import uuid
 from pathlib import Path
 
 import confluent_kafka
+import pyspark
 import pytest
 from confluent_kafka.admin import AdminClient, NewPartitions
 from pyspark.sql import SparkSession
-from tests.brokers.brokers import QUICK, maven
+from tests.brokers import archives
+from tests.brokers.brokers import QUICK
+from tests.brokers.jars import maven
 from tests.rings.results import HUNG
 
 import ottla
@@ -27,7 +31,8 @@ PEER = [
     "org.apache.commons:commons-pool2:2.13.1",
 ]
 # Every driver that a test starts takes them from here. What Spark compiles fills the room that one compiler has by default.
-os.environ["SPARK_SUBMIT_OPTS"] = " ".join([*QUICK, "-XX:ReservedCodeCacheSize=240m"])
+DRIVER = [*QUICK, "-XX:ReservedCodeCacheSize=240m"]
+os.environ["SPARK_SUBMIT_OPTS"] = " ".join(DRIVER)
 
 
 def peer_jars(*more):
@@ -73,10 +78,38 @@ def pytest_runtest_makereport(item, call):
     return report
 
 
+def record(archive):
+    """A driver that exits after it has done a little of everything, and then writes an archive of its classes."""
+    options = " ".join([*DRIVER, *archives.recording(archive)])
+    job = [sys.executable, ROOT / "tests" / "spark" / "jobs" / "classes.py"]
+    try:
+        environment = {"SPARK_SUBMIT_OPTS": options, "SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
+        subprocess.run(job, check=True, capture_output=True, text=True, timeout=600, env=os.environ | environment)
+    except subprocess.SubprocessError as why:
+        raise SystemExit(f"{why}\n{(why.stderr or '')[-3000:]}") from why
+
+
 @pytest.fixture(scope="session")
-def spark(tmp_path_factory):
-    """A small local session, whose workers run this Python."""
+def archived():
+    """Drivers start with the archive of Spark's classes. Spark's launcher makes the class path, so it is not ours to order."""
     ensure_java()
+    home, jars = os.environ.get("JAVA_HOME"), Path(pyspark.__file__).parent / "jars"
+    java = f"{home}/bin/java" if home else "java"
+    archive = archives.archive(f"spark-{pyspark.__version__}", java, sorted(jars.glob("*.jar")), DRIVER, record)
+    if archive:
+        os.environ["SPARK_SUBMIT_OPTS"] = " ".join([*DRIVER, *archives.using(archive)])
+
+
+@pytest.fixture(autouse=True)
+def drivers(request):
+    """Every driver of a test that needs Java, whoever starts it, has the archive."""
+    if any("java" in mark.args for mark in request.node.iter_markers("needs")):
+        request.getfixturevalue("archived")
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory, archived):
+    """A small local session, whose workers run this Python."""
     scratch = tmp_path_factory.mktemp("spark")
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
