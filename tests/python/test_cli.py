@@ -85,7 +85,7 @@ def test_broker_prints_its_address_and_ends_by_a_signal(number):
 
 def values(*arguments):
     """The values that `consume` prints, in order of the topics' names and offsets."""
-    code, out, err = ottla_command("consume", "--beginning", "--idle", IDLE, "--format", "json", *arguments)
+    code, out, err = ottla_command("consume", "--beginning", "--format", "json", *arguments)
     assert (code, err) == (0, "")
     records = sorted((json.loads(line) for line in out.splitlines()), key=lambda r: (r["topic"], r["offset"]))
     return [(r["topic"], r["value"]) for r in records]
@@ -98,9 +98,9 @@ def test_consume_reads_several_topics(address):
         code, _, err = ottla_command("produce", "-b", address, "-t", name, data=name.encode())
         assert (code, err) == (0, f"1 record sent to {name}\n")
     wanted = [(name, name) for name in both]
-    assert values("-b", address, "-t", both[0], "-t", both[1]) == wanted
-    assert values("-b", address, "-t", ",".join(both)) == wanted
-    assert values("-b", address, "-t", both[1], "--topic", both[1]) == wanted[1:]
+    assert values("-b", address, "-t", both[0], "-t", both[1], "--max", "2") == wanted
+    assert values("-b", address, "-t", ",".join(both), "--max", "2") == wanted
+    assert values("-b", address, "-t", both[1], "--topic", both[1], "--idle", IDLE) == wanted[1:]
 
 
 def test_produce_sends_to_one_topic(address):
