@@ -14,6 +14,7 @@ from kafka import TopicPartition as PythonPartition
 import ottla
 import ottla.errors
 import ottla.testing
+from tests.pace import patience
 
 RELEASES = ["0.8.2", "0.9.0", "0.10.0", "0.10.2", "0.11.0", "1.1", "2.3", "2.8", "3.9", "4.0", "4.4"]
 VALUES = [b"one", b"two", b"three"]
@@ -78,7 +79,11 @@ def test_kafka_python_of_old_reads_and_writes(release: str, version: tuple[int, 
         finally:
             producer.close(10)
         consumer = KafkaConsumer(
-            bootstrap_servers=broker.bootstrap_servers, api_version=version, consumer_timeout_ms=6000, group_id=None
+            bootstrap_servers=broker.bootstrap_servers,
+            api_version=version,
+            # It waits as long as this after the last record, too.
+            consumer_timeout_ms=int(patience(6000)),
+            group_id=None,
         )
         try:
             consumer.assign([PythonPartition("t", 0)])
@@ -101,7 +106,7 @@ def test_kafka_python_of_old_goes_on_where_it_committed_in_zookeeper(release: st
                 group_id="g",
                 enable_auto_commit=False,
                 auto_offset_reset="earliest",
-                consumer_timeout_ms=5000,
+                consumer_timeout_ms=60_000,
             )
             made.assign([PythonPartition("t", 0)])
             return made

@@ -20,6 +20,7 @@ from tests.integration.peers.base import DEADLINE, until
 from tests.integration.peers.confluent import Confluent
 from tests.integration.peers.java import Java
 from tests.integration.test_foreign_clients import GROUP_PEERS, Reader, numbered, values
+from tests.ports import held_port
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -141,14 +142,15 @@ def test_javas_members_stay_when_their_coordinator_moves() -> None:
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize("peer", GROUP_PEERS, indirect=True)
 def test_members_stay_when_the_broker_starts_again(tmp_path: Path, peer: Peer) -> None:
-    first, rounds = Broker(data_dir=tmp_path, topics={TOPIC: PARTITIONS}).start(), Rounds()
-    bootstrap = first.bootstrap_servers
-    with first:
-        members = joined(peer, bootstrap)
-        rounds.read(bootstrap)
-        before = kept(bootstrap).assigned
-    with Broker(data_dir=tmp_path, port=int(bootstrap.rpartition(":")[2])):
-        rounds.read(bootstrap)
-        assert kept(bootstrap).assigned == before
-        read = list(itertools.chain.from_iterable(m.stop() for m in members))
+    rounds = Rounds()
+    with held_port() as port:
+        with Broker(data_dir=tmp_path, port=port, topics={TOPIC: PARTITIONS}) as first:
+            bootstrap = first.bootstrap_servers
+            members = joined(peer, bootstrap)
+            rounds.read(bootstrap)
+            before = kept(bootstrap).assigned
+        with Broker(data_dir=tmp_path, port=port):
+            rounds.read(bootstrap)
+            assert kept(bootstrap).assigned == before
+            read = list(itertools.chain.from_iterable(m.stop() for m in members))
     assert values(read) == values(rounds.sent)

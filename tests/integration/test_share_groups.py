@@ -22,6 +22,8 @@ from tests.brokers.brokers import java_tool
 from tests.integration.conftest import REAL, kafka_for_a_while, wait_until
 from tests.integration.peers.java import VERSION
 from tests.integration.test_permissions import user_of
+from tests.pace import patience
+from tests.ports import held_port
 from tests.python.loops import LOOPS, longest_hold, new_loop
 from tests.wire import Connection
 
@@ -31,8 +33,6 @@ if TYPE_CHECKING:
 
     from tests.brokers.brokers import Cluster
     from tests.python.conftest import Api
-
-pytestmark = pytest.mark.timeout(120)
 
 # Milliseconds for which the broker keeps records for a member: longer than any wait here, so that no lock ends by itself.
 LOCK = 50_000
@@ -48,7 +48,7 @@ BROKER = {
 }
 # The type of a resource that is a group, as configurations number them.
 GROUP = 32
-PATIENCE = 20.0
+PATIENCE = patience(20)
 
 
 class Kafka:
@@ -65,26 +65,27 @@ class Kafka:
 class Embedded:
     """The embedded broker on a folder."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.start(0)
+    def __init__(self, folder: Path, port: int) -> None:
+        self.folder, self.port = folder, port
+        self.start()
         self.bootstrap = self.broker.bootstrap_servers
 
-    def start(self, port: int) -> None:
+    def start(self) -> None:
         config = {"auto.create.topics.enable": "false", **BROKER}
-        self.broker = Broker(data_dir=self.folder, port=port, config=config).start()
+        self.broker = Broker(data_dir=self.folder, port=self.port, config=config).start()
 
     def restart(self) -> None:
         self.broker.stop()
-        self.start(int(self.bootstrap.rpartition(":")[2]))
+        self.start()
 
 
 @pytest.fixture(scope="module", params=["embedded", pytest.param("kafka", marks=REAL)])
 def brokers(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kafka | Embedded]:
     if request.param == "embedded":
-        embedded = Embedded(tmp_path_factory.mktemp("embedded"))
-        yield embedded
-        embedded.broker.stop()
+        with held_port() as port:
+            embedded = Embedded(tmp_path_factory.mktemp("embedded"), port)
+            yield embedded
+            embedded.broker.stop()
         return
     with kafka_for_a_while(tmp_path_factory.mktemp("kafka"), version=VERSION, config=BROKER) as cluster:
         yield Kafka(cluster)
@@ -571,6 +572,7 @@ def test_what_is_out_of_step_is_refused_by_its_code(bootstrap: str, fresh: tuple
     connection.socket.close()
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("kind", LOOPS)
 def test_a_large_batch_is_decoded_beside_the_loop(bootstrap: str, new_topic: Callable[..., str], kind: str) -> None:
     topic = new_topic(bootstrap)

@@ -8,6 +8,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from tests.integration.peers.base import until
+from tests.pace import patience
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from ottla.testing import Broker
     from tests.integration.messages import Message
 
-DEADLINE = 20.0
+DEADLINE = patience(20)
 """Seconds that any wait may take; what is tested takes a fraction of a second."""
 
 # Fates are decided within these, whatever the broker does.

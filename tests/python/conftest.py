@@ -12,6 +12,7 @@ import pytest
 import ottla
 from ottla import aio
 from ottla.testing import Broker
+from tests.pace import patience
 from tests.python.decoding import FakeRegistry, Sender
 from tests.python.loops import new_loop
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 # Seconds after which a test says that something hangs; what is waited for takes milliseconds.
-PATIENCE = 20
+PATIENCE = patience(20)
 
 
 class Api:

@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING, TypeVar
 
 import pytest
 
+from tests.pace import patience
+
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     T = TypeVar("T")
 
+PATIENCE = patience(20)
 # What `new_loop` makes.
 LOOPS = [pytest.param("asyncio"), pytest.param("uvloop", marks=pytest.mark.needs("uvloop"))]
 
@@ -24,6 +27,14 @@ def new_loop(kind: str) -> asyncio.AbstractEventLoop:
 
         return uvloop.new_event_loop()
     return asyncio.new_event_loop()
+
+
+async def until(happened: Callable[[], bool], what: str) -> None:
+    """Let the loop run until something has happened."""
+    end = time.monotonic() + PATIENCE
+    while not happened():
+        assert time.monotonic() < end, f"never: {what}"
+        await asyncio.sleep(0.01)
 
 
 async def longest_hold(work: Awaitable[T]) -> tuple[T, float]:

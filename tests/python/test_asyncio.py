@@ -15,7 +15,11 @@ import pytest
 import ottla
 from ottla import TopicPartition, aio
 from ottla.testing import Broker
-from tests.python.loops import LOOPS, least_share, longest_hold, new_loop
+from tests.pace import patience
+from tests.python.loops import LOOPS, least_share, longest_hold, new_loop, until
+
+# Only a flush sends, so that the test decides when a record is delivered.
+HELD = {"linger_ms": 100_000, "delivery_timeout_ms": 200_000}
 
 
 @pytest.fixture(params=LOOPS)
@@ -25,7 +29,7 @@ def run(request):
     def run(coroutine):
         loop = new_loop(request.param)
         try:
-            return loop.run_until_complete(asyncio.wait_for(coroutine, 30))
+            return loop.run_until_complete(asyncio.wait_for(coroutine, patience(30)))
         finally:
             loop.run_until_complete(loop.shutdown_asyncgens())
             loop.close()
@@ -144,14 +148,16 @@ def test_cancelling_a_send_loses_only_that(run):
         options = {"buffer_memory": 20_000, "batch_size": 10_000}
         async with aio.Producer(broker.bootstrap_servers, **options) as producer:
             await (await producer.send("t", b"known"))
-            broker.delay("Produce", 3)  # Twenty records fill the buffer long before.
+            broker.delay("Produce", 0.5, count=1000)
             sent, cancelled = [], 0
-            for _ in range(60):
+            # Twenty records fill the buffer. Responses make space for ten at a time, and the next sends fill that too.
+            while cancelled < 40:
                 try:
                     sent.append(await asyncio.wait_for(producer.send("t", b"x" * 1000), 0.02))
                 except asyncio.TimeoutError:
                     cancelled += 1
-            # Who waits after those that gave up gets the room.
+            broker.clear_faults()
+            # The sends after those that were cancelled get the space.
             sent += [await producer.send("t", b"x" * 1000) for _ in range(20)]
             offsets = [written.offset for written in await asyncio.gather(*sent)]
             assert cancelled
@@ -232,7 +238,7 @@ def test_callbacks_of_many(run, address, topic):
             many = await producer.send_many(topic, [b"x"] * 3)
             many.add_done_callback(called.append)
             await many
-            await asyncio.sleep(0.1)
+            await until(lambda: called, "the callback is called")
         assert called == [many]
 
     run(main())
@@ -259,10 +265,11 @@ def large():
                 broker.bootstrap_servers, compression_type=codec, linger_ms=20_000, **sizes
             ) as producer:
                 producer.send_many(codec, them, partitions=[0] * len(them))
-                producer.flush(30)
+                producer.flush(patience(30))
         yield broker.bootstrap_servers, {codec: len(them) for codec, them in values.items()}
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("codec", ["none", "lz4", "zstd"])
 def test_a_large_batch_is_decoded_beside_the_loop(run, large, codec):
     address, counts = large
@@ -322,6 +329,7 @@ def test_a_client_closes_while_a_batch_is_decoded(run, large):
     run(main())
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("each", [0, 0.001])
 def test_an_iteration_lets_other_tasks_have_their_turn(run, large, each):
     address, counts = large
@@ -348,6 +356,7 @@ def test_an_iteration_lets_other_tasks_have_their_turn(run, large, each):
     run(main())
 
 
+@pytest.mark.alone
 def test_batches_let_other_tasks_have_their_turn(run):
     async def main(address):
         async with aio.Consumer(address, max_poll_records=1) as consumer:
@@ -404,23 +413,21 @@ def test_deliveries_are_waited_for_like_futures(run, address, topic, what):
     run(main())
 
 
-def test_a_wait_for_deliveries_has_an_end(run):
+def test_a_wait_for_deliveries_has_an_end(run, address, topic):
     from ottla.aio import _completions
 
-    async def main(broker):
-        async with aio.Producer(broker.bootstrap_servers) as producer:
-            await (await producer.send("t", b"known"))
-            broker.delay("Produce", 2)
-            sent = [await producer.send("t", b"x"), await producer.send_many("t", [b"x"])]
+    async def main():
+        async with aio.Producer(address, **HELD) as producer:
+            sent = [await producer.send(topic, b"x"), await producer.send_many(topic, [b"x"])]
             for _ in range(3):
                 assert await asyncio.wait(sent, timeout=0.05) == (set(), set(sent))
             completions = _completions._completions()
             assert not any(completions._callbacks.values()), "nothing is left of it"
             assert len(completions._deliveries) == 2, "waiting again costs nothing"
-            await asyncio.wait(sent, timeout=20)
+            await producer.flush()
+            assert await asyncio.wait(sent, timeout=20) == (set(sent), set())
 
-    with Broker(topics=["t"]) as broker:
-        run(main(broker))
+    run(main())
 
 
 def test_a_callback_that_is_removed_is_not_called(run, address, topic):
@@ -434,12 +441,15 @@ def test_a_callback_that_is_removed_is_not_called(run, address, topic):
                 assert delivery.remove_done_callback(goes) == 2
                 assert delivery.remove_done_callback(goes) == 0
                 await delivery
-                await asyncio.sleep(0.1)
+                await until(lambda: called, "the callback is called")
                 assert called == [delivery]
                 assert delivery.remove_done_callback(stays) == 0
                 delivery.add_done_callback(stays)
                 assert delivery.remove_done_callback(stays) == 1, "not called yet, though it is done"
-                await asyncio.sleep(0.1)
+                # Callbacks run in the order in which they were added.
+                passed = []
+                delivery.add_done_callback(passed.append)
+                await until(lambda passed=passed: passed, "a later callback is called")
                 assert called == [delivery]
                 called.clear()
 
@@ -460,18 +470,17 @@ def test_callbacks_come_in_the_order_of_fates(run, broker, address, topic):
             while not second.done():
                 time.sleep(0.01)  # noqa: ASYNC251 the loop stands still
             second.add_done_callback(called.append)
-            await asyncio.sleep(0.1)
+            await until(lambda: len(called) == 2, "both callbacks are called")
             assert called == [first, second]
 
     run(main())
 
 
 @pytest.mark.parametrize("kind", LOOPS)
-def test_a_loop_that_ends_before_a_callback_is_let_go(broker, address, topic, kind):
+def test_a_loop_that_ends_before_a_callback_is_let_go(address, topic, kind):
     async def main():
         loop = asyncio.get_running_loop()
-        broker.delay("Produce", 2)
-        producer = aio.Producer(address)
+        producer = aio.Producer(address, **HELD)
         (await producer.send(topic, b"v")).add_done_callback(lambda _: loop.stop())
         return producer, weakref.ref(loop)
 
@@ -498,7 +507,7 @@ def test_a_callback_that_raises_is_told_to_the_loop_and_ends_nothing(run, broker
             delivery.add_done_callback(lambda _: 1 / 0)
             delivery.add_done_callback(called.append)
             await delivery
-            await asyncio.sleep(0.1)
+            await until(lambda: called, "the second callback is called")
         assert called == [delivery]
         assert [type(error) for error in told] == [ZeroDivisionError]
 

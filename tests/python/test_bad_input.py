@@ -17,6 +17,8 @@ import pytest
 import ottla
 from ottla import TopicPartition, errors
 from ottla.testing import Broker
+from tests.ports import held_port
+from tests.python.conftest import PATIENCE
 
 SOON = {"default_api_timeout_ms": 1500}
 
@@ -41,9 +43,8 @@ def meet(api, producer, topic):
 @pytest.fixture
 def nobody():
     """An address where nobody listens."""
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        yield f"127.0.0.1:{taken.getsockname()[1]}"
+    with held_port() as port:
+        yield f"127.0.0.1:{port}"
 
 
 @contextmanager
@@ -373,11 +374,11 @@ def test_reading_creates_no_topics(api):
     with Broker() as broker:
         address = broker.bootstrap_servers
         with api.consumer(address, topics=["read"]) as consumer, pytest.raises(errors.NotFoundError, match="read"):
-            api(consumer.poll(5))
+            api(consumer.poll(PATIENCE))
         with api.consumer(address) as consumer:
             consumer.assign([TopicPartition("read", 0, 0)])
             with pytest.raises(errors.NotFoundError, match="read"):
-                api(consumer.poll(5))
+                api(consumer.poll(PATIENCE))
         with api.producer(address) as producer:
             api.result(api(producer.send("written", b"v")))
         with api.admin(address) as admin:
@@ -404,14 +405,18 @@ def test_offset_out_of_range(api, address, topic):
     with api.consumer(address, auto_offset_reset="none") as consumer:
         consumer.assign([TopicPartition(topic, 0, 1000)])
         with promptly(), pytest.raises(errors.OffsetOutOfRangeError, match=topic) as caught:
-            api(consumer.poll(5))
+            api(consumer.poll(PATIENCE))
         assert (caught.value.topic, caught.value.partition) == (topic, 0)
         consumer.seek((topic, 0), 0)
         assert len(api(consumer.poll(0.1))) == 0, "a seek is the way out"
 
 
 def test_broker_gone_in_the_middle(api):
-    broker = Broker(topics=["t"]).start()
+    with held_port() as port:
+        gone_in_the_middle(api, Broker(port=port, topics=["t"]).start())
+
+
+def gone_in_the_middle(api, broker):
     address = broker.bootstrap_servers
     options = {"delivery_timeout_ms": 2000, "request_timeout_ms": 1000, "linger_ms": 0, "max_block_ms": 1000}
     producer = api.module.Producer(address, **options)
@@ -421,32 +426,27 @@ def test_broker_gone_in_the_middle(api):
     assert api.result(api(producer.send("t", b"before"))).offset == 0
     assert [r.value for r in api.poll(consumer, 1)] == [b"before"]
     broker.stop()
-    with socket.socket() as taken:
-        # Nobody else is to listen there now. The broker's connections linger, and would keep the port from us.
-        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        taken.bind(("127.0.0.1", int(address.split(":")[1])))
-        with promptly():
-            late = api(producer.send("t", b"after"))
-            with pytest.raises(errors.KafkaError, match="t") as caught:
-                api.result(late)
-            assert caught.value.topic == "t"
-        with promptly(), pytest.raises(errors.UnreachableError, match="refused"):
-            api(consumer.poll(2))
-        with promptly():
-            api(consumer.close())
-            api(producer.close())
+    with promptly():
+        late = api(producer.send("t", b"after"))
+        with pytest.raises(errors.KafkaError, match="t") as caught:
+            api.result(late)
+        assert caught.value.topic == "t"
+    with promptly(), pytest.raises(errors.UnreachableError, match="refused"):
+        api(consumer.poll(2))
+    with promptly():
+        api(consumer.close())
+        api(producer.close())
 
 
 def test_broker_comes_back(api, tmp_path):
-    with Broker(topics=["t"], data_dir=tmp_path) as broker:
-        address = broker.bootstrap_servers
-        port = int(address.split(":")[1])
-        producer = api.module.Producer(address, linger_ms=0)
-        api.result(api(producer.send("t", b"one")))
-    late = api(producer.send("t", b"two"))
-    with Broker(port=port, data_dir=tmp_path):
-        assert api.result(late).offset == 1
-        api(producer.close())
+    with held_port() as port:
+        with Broker(port=port, topics=["t"], data_dir=tmp_path) as broker:
+            producer = api.module.Producer(broker.bootstrap_servers, linger_ms=0)
+            api.result(api(producer.send("t", b"one")))
+        late = api(producer.send("t", b"two"))
+        with Broker(port=port, data_dir=tmp_path):
+            assert api.result(late).offset == 1
+            api(producer.close())
 
 
 def test_closed_clients_say_so(api, address, topic):

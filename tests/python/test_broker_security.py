@@ -265,17 +265,50 @@ def test_a_presigned_url_of_amazon_is_a_token_too():
             assert answer(token)["auth_bytes"] == b'{"status":"invalid_token"}'
 
 
+LIFETIME = 2
+
+
+class TooLateError(Exception):
+    """A session may have ended before a request came to the broker, as the machine was busy."""
+
+
+@contextlib.contextmanager
+def before(end: float) -> Iterator[None]:
+    """A block that must succeed if it is over by then."""
+    try:
+        yield
+    except (AssertionError, OSError) as error:
+        if time.monotonic() < end:
+            raise
+        raise TooLateError from error
+
+
+def outlive_a_session(connection: Connection) -> None:
+    """Authenticate twice: the first session's end does not close the connection, and the second one's does."""
+    first = time.monotonic()
+    assert connection.authenticate("PLAIN", ALICE)["session_lifetime_ms"] == 1000 * LIFETIME
+    first_ends = time.monotonic() + LIFETIME
+    time.sleep(LIFETIME / 2)
+    second = time.monotonic()
+    with before(first + LIFETIME):
+        assert connection.authenticate("PLAIN", ALICE)["error_code"] == 0
+    second_ends = time.monotonic() + LIFETIME
+    time.sleep(max(first_ends - time.monotonic(), 0) + 0.1)
+    with before(second + LIFETIME):
+        topics_seen(connection)
+    time.sleep(max(second_ends - time.monotonic(), 0) + 0.1)
+    assert connection.try_to_ask("Metadata", 9, {"topics": None}) is None
+
+
 def test_a_session_ends_unless_it_is_authenticated_again():
-    # Times are far enough apart for a machine that stalls for more than a second.
-    with Broker(users=USERS, config={"connections.max.reauth.ms": 4000}) as broker:
-        with Connection(broker.bootstrap_servers) as connection:
-            assert connection.authenticate("PLAIN", ALICE)["session_lifetime_ms"] == 4000
-            time.sleep(2)
-            assert connection.authenticate("PLAIN", ALICE)["error_code"] == 0
-            time.sleep(2.4)
-            topics_seen(connection)
-            time.sleep(2.4)
-            assert connection.try_to_ask("Metadata", 9, {"topics": None}) is None
+    with Broker(users=USERS, config={"connections.max.reauth.ms": 1000 * LIFETIME}) as broker:
+        for attempt in range(20):
+            with Connection(broker.bootstrap_servers) as connection:
+                try:
+                    outlive_a_session(connection)
+                    break
+                except TooLateError:
+                    assert attempt < 19, "each attempt was too late"
         with Connection(broker.bootstrap_servers) as connection:
             connection.authenticate("PLAIN", ALICE)
             answer = connection.authenticate("PLAIN", BOB)
@@ -421,22 +454,26 @@ def test_a_fast_producer_is_told_and_kept_waiting():
 
             assert [produce("slow") for _ in range(8)] == [0] * 8
             assert produce("fast") == 0
-            throttled = [produce("fast") for _ in range(2)]
-            begun = time.monotonic()
-            throttled.append(produce("fast"))
+            throttled, end = 0, time.monotonic() + PATIENCE
+            # A machine that stalls for a second is not too fast.
+            while throttled == 0:
+                assert time.monotonic() < end, "never throttled"
+                begun = time.monotonic()
+                throttled = produce("fast")
             connection.ask("ApiVersions", 0, {})
             waited = time.monotonic() - begun
-            assert 0 < max(throttled) <= 3000
-            assert waited >= throttled[-1] / 1000, "the connection is muted"
+            assert throttled <= 3000
+            assert waited >= throttled / 1000, "the connection is muted"
 
         partition = {"partition": 0, "fetch_offset": 0, "partition_max_bytes": 2100, "current_leader_epoch": -1}
         fetch = {"max_bytes": 2100, "min_bytes": 1, "topics": [{"topic": "t", "partitions": [partition]}]}
         with Connection(broker.bootstrap_servers) as connection:
-            answers = [connection.ask("Fetch", 12, fetch, "fast") for _ in range(4)]
-            assert answers[0]["responses"]
-            over = [answer for answer in answers if answer["throttle_time_ms"]]
-            assert over
-            assert all(answer["responses"] == [] for answer in over)
+            answer, end = connection.ask("Fetch", 12, fetch, "fast"), time.monotonic() + PATIENCE
+            assert answer["responses"]
+            while not answer["throttle_time_ms"]:
+                assert time.monotonic() < end, "never throttled"
+                answer = connection.ask("Fetch", 12, fetch, "fast")
+            assert answer["responses"] == []
 
 
 def test_a_share_of_the_brokers_time_is_a_quota_too():

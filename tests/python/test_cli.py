@@ -14,12 +14,19 @@ import pytest
 import ottla
 from ottla import _ottla
 from ottla.testing import Broker
+from tests.pace import patience
 
 # An address for documentation (RFC 5737), which no machine has.
 ELSEWHERE = "203.0.113.9"
 
 
-def ottla_command(*arguments, data=None, timeout=30):
+# Seconds that a command may take.
+DEADLINE = patience(30)
+# Seconds without a record after which `consume` ends: enough for the first contact.
+IDLE = str(patience(4))
+
+
+def ottla_command(*arguments, data=None, timeout=DEADLINE):
     done = subprocess.run(
         [sys.executable, "-m", "ottla", *arguments], input=data, capture_output=True, timeout=timeout, check=False
     )
@@ -55,7 +62,7 @@ def test_produce_and_consume(address, topic):
     assert found == {("a", "1"), ("b", "2"), ("None", "no key"), base64}
     assert set(records[0]) == {"topic", "partition", "offset", "timestamp", "key", "value", "headers"}
     done = subprocess.run(
-        [sys.executable, "-m", "ottla", *read, "--idle", "4"], capture_output=True, timeout=30, check=True
+        [sys.executable, "-m", "ottla", *read, "--idle", IDLE], capture_output=True, timeout=DEADLINE, check=True
     )
     assert sorted(done.stdout.splitlines()) == [b"1", b"2", b"no key", b"\xfe"]
 
@@ -69,7 +76,7 @@ def test_broker_prints_its_address_and_ends_by_a_signal(number):
         with ottla.Admin(address) as admin:
             assert admin.list_topics() == ["t"]
         process.send_signal(number)
-        _, err = process.communicate(timeout=30)
+        _, err = process.communicate(timeout=DEADLINE)
     finally:
         process.kill()
         process.wait(10)
@@ -78,7 +85,7 @@ def test_broker_prints_its_address_and_ends_by_a_signal(number):
 
 def values(*arguments):
     """The values that `consume` prints, in order of the topics' names and offsets."""
-    code, out, err = ottla_command("consume", "--beginning", "--idle", "4", "--format", "json", *arguments)
+    code, out, err = ottla_command("consume", "--beginning", "--format", "json", *arguments)
     assert (code, err) == (0, "")
     records = sorted((json.loads(line) for line in out.splitlines()), key=lambda r: (r["topic"], r["offset"]))
     return [(r["topic"], r["value"]) for r in records]
@@ -91,9 +98,9 @@ def test_consume_reads_several_topics(address):
         code, _, err = ottla_command("produce", "-b", address, "-t", name, data=name.encode())
         assert (code, err) == (0, f"1 record sent to {name}\n")
     wanted = [(name, name) for name in both]
-    assert values("-b", address, "-t", both[0], "-t", both[1]) == wanted
-    assert values("-b", address, "-t", ",".join(both)) == wanted
-    assert values("-b", address, "-t", both[1], "--topic", both[1]) == wanted[1:]
+    assert values("-b", address, "-t", both[0], "-t", both[1], "--max", "2") == wanted
+    assert values("-b", address, "-t", ",".join(both), "--max", "2") == wanted
+    assert values("-b", address, "-t", both[1], "--topic", both[1], "--idle", IDLE) == wanted[1:]
 
 
 def test_produce_sends_to_one_topic(address):
@@ -152,7 +159,7 @@ def test_ctrl_c_ends_consume(address, topic):
     try:
         assert process.stdout.readline() == "it reads\n"
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=30)
+        _, err = process.communicate(timeout=DEADLINE)
     finally:
         process.kill()
         process.wait(10)
@@ -163,7 +170,7 @@ def test_a_reader_that_has_seen_enough(address, topic):
     with ottla.Producer(address) as producer:
         producer.send_many(topic, [b"x" * 1000] * 1000)
     command = f"{sys.executable} -m ottla consume -b {address} -t {topic} --beginning --max 1000 | head -1 | wc -c"
-    done = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=30, check=True)
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=DEADLINE, check=True)
     assert (done.stdout.strip(), done.stderr) == ("1001", "")
 
 
@@ -251,7 +258,7 @@ def test_logs_go_to_standard_error(flags, shown):
     )
     given = flags if "config" in flags else [*flags, "config"]
     done = subprocess.run(
-        [sys.executable, "-c", script, *given], capture_output=True, text=True, timeout=30, check=True
+        [sys.executable, "-c", script, *given], capture_output=True, text=True, timeout=DEADLINE, check=True
     )
     assert done.stdout == ""
     assert [line.split(" ", 1)[1] for line in done.stderr.splitlines()] == shown
@@ -302,7 +309,7 @@ def test_the_readme_shows_what_is_printed():
         assert said == listens.replace("127.0.0.1:9092", address) + "\n"
         for line, answer in typed:
             command = line.replace("ottla ", f"{sys.executable} -m ottla -b {address} ", 1)
-            done = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=30, check=True)
+            done = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=DEADLINE, check=True)
             when = r'(?<="timestamp": )\d+'
             assert re.sub(when, "", done.stdout + done.stderr) == re.sub(when, "", answer) + "\n"
     finally:

@@ -23,6 +23,7 @@ from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from ottla import protocol
 from ottla.cli.decode import source, text
 from ottla.errors import ArgumentError
+from tests.pace import patience
 
 REQUEST = bytes.fromhex("0000000f 0012 0000 00000007 0005 6f74746c61")
 SHOWN = 'ApiVersions request, version 0, correlation id 7, client id "ottla"\n  (no fields)\n'
@@ -40,8 +41,11 @@ TCPDUMP = """\
 \t0x0010:  746c 61                                  tla
 """
 
+# Seconds that a command may take.
+DEADLINE = patience(30)
 
-def decode(*arguments, data=None, timeout=30):
+
+def decode(*arguments, data=None, timeout=DEADLINE):
     done = subprocess.run(
         [sys.executable, "-m", "ottla", "decode", *(a if isinstance(a, bytes) else str(a) for a in arguments)],
         input=data,
@@ -399,7 +403,7 @@ def test_records_of_an_internal_topic_by_the_folders_name(tmp_path):
 def test_a_reader_that_has_seen_enough(segment):
     segment.write_bytes(segment.read_bytes() * 3000)
     command = f"{sys.executable} -m ottla decode {segment} | head -1 | wc -l"
-    done = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=30, check=True)
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=DEADLINE, check=True)
     assert (done.stdout.strip(), done.stderr) == ("1", "")
 
 
@@ -411,7 +415,7 @@ def test_ctrl_c(segment):
     try:
         process.stdout.readline()
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=20)
+        _, err = process.communicate(timeout=DEADLINE)
     finally:
         process.kill()
         process.wait(10)

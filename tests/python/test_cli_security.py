@@ -9,6 +9,7 @@ import sys
 
 import pytest
 
+from tests.pace import patience
 from tests.python.test_cli import ottla_command
 from tests.wire import Connection
 
@@ -41,7 +42,7 @@ def test_broker_makes_certificates_and_tells_its_listeners(tmp_path):
             assert [value["value"] for entry in entries for value in entry["values"]] == [1048576.0]
     finally:
         process.terminate()
-        out, err = process.communicate(timeout=30)
+        out, err = process.communicate(timeout=patience(30))
     assert (process.returncode, out, err) == (0, "", "")
 
 

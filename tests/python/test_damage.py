@@ -19,7 +19,7 @@ DAMAGED, REFUSED, END = 3, 7, 12
 READABLE = [0, 1, 2, 6, 8, 9, 10, 11]
 OTHERS = 40
 # Seconds of a poll.
-POLL = 5
+POLL = 20
 
 
 @pytest.fixture

@@ -354,7 +354,6 @@ def test_a_group_reads_on_through_what_fail_plays(coordinator, played):
     settings = {"auto_offset_reset": "earliest", "heartbeat_interval_ms": 50, "session_timeout_ms": 1500}
     told: list[str] = []
     seen: set[int] = set()
-    end = time.monotonic() + PATIENCE
     with (
         ottla.Producer(address, linger_ms=0) as producer,
         ottla.Consumer(address, group_id=topic, enable_auto_commit=False, **settings) as consumer,
@@ -367,6 +366,7 @@ def test_a_group_reads_on_through_what_fail_plays(coordinator, played):
         )
 
         def goes_on(number: int) -> None:
+            end = time.monotonic() + PATIENCE
             producer.send(topic, b"%d" % number).result(PATIENCE)
             while number not in seen:
                 assert time.monotonic() < end, (seen, told)
@@ -379,6 +379,7 @@ def test_a_group_reads_on_through_what_fail_plays(coordinator, played):
         for number in range(5):
             goes_on(number)
         play(coordinator, READING[played])
+        end = time.monotonic() + PATIENCE
         expected = SEEN.get(played, "assigned")
         while expected not in told:
             assert time.monotonic() < end, told

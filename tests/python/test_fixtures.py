@@ -72,7 +72,7 @@ def test_a_broker_lasts_as_long_as_its_scope(fixture: str, scope: str, tmp_path:
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=100,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
@@ -96,6 +96,7 @@ def took(work: Callable[[], object]) -> float:
     return time.perf_counter() - begin
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("nodes", [1, 3])
 def test_a_broker_starts_and_stops_sooner_than_an_interpreter(nodes: int) -> None:
     """Compared with what this machine does at the same time, since milliseconds are another number on each."""

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 import ottla
+from tests.pace import patience
 from tests.python.interrupts import LIMIT, SCENES, TRIES, names
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -25,11 +26,13 @@ NEVER_WAITS = {"Admin.close"}
 
 def measured(scene: str) -> list[dict[str, Any]]:
     command = [sys.executable, "-X", "faulthandler", "-m", "tests.python.interrupts", scene]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=100, check=False)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=patience(100), check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
+@pytest.mark.alone
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("scene", SCENES)
 def test_ctrl_c_ends_every_wait(scene: str) -> None:
     late = []

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import socket
 import subprocess
 import sys
 import threading
@@ -12,14 +11,14 @@ import threading
 import pytest
 
 import ottla
+from tests.ports import held_port
 
 
 @pytest.fixture
 def nobody():
     """An address where nobody listens."""
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        yield f"127.0.0.1:{taken.getsockname()[1]}"
+    with held_port() as port:
+        yield f"127.0.0.1:{port}"
 
 
 def fail_to_connect(api, address, **options):

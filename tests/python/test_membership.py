@@ -413,7 +413,7 @@ def test_a_close_does_not_wait_for_a_broker_that_is_gone(api: Api, topic: str) -
         api.poll(consumer, 10)
     begun = time.monotonic()
     api(consumer.close(1))
-    assert time.monotonic() - begun < PATIENCE / 4
+    assert time.monotonic() - begun < PATIENCE
 
 
 @pytest.mark.parametrize("kind", ["classic", "consumer", "share"])
@@ -434,8 +434,8 @@ def test_a_close_after_a_wrong_password_waits_for_nobody(api: Api, topic: str, k
         with pytest.raises(errors.AuthenticationError):
             api(member.poll(PATIENCE))
         begun = time.monotonic()
-        api(member.close(PATIENCE))
-        assert time.monotonic() - begun < PATIENCE / 4
+        api(member.close(2 * PATIENCE))
+        assert time.monotonic() - begun < PATIENCE
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
@@ -470,7 +470,7 @@ def test_an_unsubscribe_ends_in_time(api: Api, topic: str) -> None:
         api.poll(consumer, 10)
     begun = time.monotonic()
     api(consumer.unsubscribe(1))
-    assert time.monotonic() - begun < PATIENCE / 4
+    assert time.monotonic() - begun < PATIENCE
     assert consumer.assignment() == []
     consumer.assign([(topic, 0)])
     api(consumer.close(0))

@@ -23,6 +23,8 @@ import ottla
 from ottla.testing import Broker
 from tests.brokers.running import running
 
+pytestmark = pytest.mark.alone
+
 BUFFER = 48_000_000
 OFFERED = float(os.environ.get("OTTLA_OFFERED", 8 * BUFFER))
 RECORD, AT_ONCE = 1000, 1000

@@ -18,9 +18,9 @@ import pytest
 import ottla
 from ottla import MetricName, Metrics, aio
 from ottla._ottla import metric_table
+from tests.python.conftest import PATIENCE
 
 ROOT = Path(__file__).parents[2]
-PATIENCE = 20
 
 
 def test_what_a_producer_measures(api, address, topic):

@@ -11,6 +11,7 @@ import pytest
 
 import ottla
 from ottla.testing import Broker
+from tests.ports import held_port
 from tests.proxies import Forwarded, Http, Socks5
 
 if TYPE_CHECKING:
@@ -89,24 +90,24 @@ def test_a_broker_is_reached_by_ipv6():
         assert running.bootstrap_servers.startswith("[::1]:")
         round_trip(running.bootstrap_servers, b"six")
         # The first of two ways is closed.
-        with socket.create_server(("127.0.0.1", 0)) as closed:
-            gone = closed.getsockname()[1]
-        round_trip(f"127.0.0.1:{gone},{running.bootstrap_servers}", b"six after four")
+        with held_port() as gone:
+            round_trip(f"127.0.0.1:{gone},{running.bootstrap_servers}", b"six after four")
 
 
 def test_a_name_that_nobody_knows_is_told_when_its_time_is_up():
     """KIP-909: the time begins with the first call; with none, each call waits for its own deadline."""
 
-    def failing(admin: ottla.Admin) -> float:
+    def failing(admin: ottla.Admin, timeout: float) -> float:
         begin = time.monotonic()
         with pytest.raises(ottla.errors.KafkaError, match=r"kafka\.nowhere\.invalid"):
-            admin.list_topics(timeout=4)
+            admin.list_topics(timeout=timeout)
         return time.monotonic() - begin
 
     name = "kafka.nowhere.invalid:9092"
     with ottla.Admin(name, bootstrap_resolve_timeout_ms=500) as hasty, ottla.Admin(name) as patient:
-        hasty_ones = failing(hasty), failing(hasty)
-        assert max(hasty_ones) < failing(patient)
+        for _ in range(2):
+            assert failing(hasty, 60) < 60
+        assert failing(patient, 2) >= 2
 
 
 def test_a_way_that_is_none_is_refused_at_once():

@@ -20,6 +20,7 @@ from opentelemetry.trace import SpanKind, StatusCode
 
 import ottla
 from ottla import otel
+from tests.python.conftest import PATIENCE
 
 KNOWN = {value for name, value in vars(names).items() if name.startswith("MESSAGING_")} | {"error.type"}
 
@@ -40,7 +41,7 @@ class Exported:
 
     def finished(self, name, count=1):
         """The spans of this name, once there are so many: those of sends end on a thread of ottla's."""
-        end = time.monotonic() + 20
+        end = time.monotonic() + PATIENCE
         while len(found := [span for span in self.spans.get_finished_spans() if span.name.startswith(name)]) < count:
             assert time.monotonic() < end, f"{len(found)} of {count} spans {name} ended"
             time.sleep(0.01)

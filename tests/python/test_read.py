@@ -11,6 +11,7 @@ import ottla
 from ottla import TopicPartition
 from ottla._reading import steps
 from ottla.testing import Broker
+from tests.pace import patience
 from tests.python.test_cli import ottla_command
 
 START = 1_700_000_000_000
@@ -98,7 +99,7 @@ def test_what_cannot_be_read(api, address, topic):
     with pytest.raises(ottla.errors.ConfigError, match="lingerms"):
         read(topic, lingerms=5)
     with pytest.raises(ottla.errors.NotFoundError, match="no-such-topic"):
-        read("no-such-topic", default_api_timeout_ms=2000)
+        read("no-such-topic", default_api_timeout_ms=20_000)
 
 
 def test_a_broker_that_sends_nothing_ends_it(api):
@@ -109,7 +110,7 @@ def test_a_broker_that_sends_nothing_ends_it(api):
         with pytest.raises(
             ottla.errors.KafkaTimeoutError, match=r"t\[0\] from offset 0 .* though it ends at 1"
         ) as caught:
-            api(api.module.read(broker.bootstrap_servers, "t", default_api_timeout_ms=4000))
+            api(api.module.read(broker.bootstrap_servers, "t", default_api_timeout_ms=int(patience(4000))))
     assert (caught.value.topic, caught.value.partition) == ("t", 0)
 
 

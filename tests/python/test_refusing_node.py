@@ -13,6 +13,7 @@ import pytest
 import ottla
 from ottla import errors
 from ottla.testing import Broker, Certificates
+from tests.pace import patience
 from tests.python.conftest import PATIENCE
 
 if TYPE_CHECKING:
@@ -107,7 +108,7 @@ def test_a_consumer_reads_the_others_and_says_what_it_cannot_read(api, cluster, 
         named(caught.value, cluster)
         with pytest.raises(errors.AuthenticationError):
             api(consumer.lag())
-    assert time.monotonic() - begin < PATIENCE
+    assert time.monotonic() - begin < 3 * PATIENCE
     assert [record.kind for record in caplog.records].count("Refused") >= 1
 
 
@@ -115,7 +116,7 @@ def test_an_iteration_goes_on_while_the_others_have_records_and_then_raises(api,
     with api.producer(**cluster.options, linger_ms=0) as producer:
         for number in cluster.others:
             api.result(api(producer.send("t", b"v", partition=number)))
-    options = {**cluster.options, "auto_offset_reset": "earliest", "default_api_timeout_ms": 2000}
+    options = {**cluster.options, "auto_offset_reset": "earliest", "default_api_timeout_ms": int(patience(2000))}
     with api.consumer(**options) as consumer:
         api(consumer.assign([("t", number) for number in range(3)]))
         records = consumer.__aiter__() if api.name == "aio" else iter(consumer)

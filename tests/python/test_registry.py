@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import pickle
-import socket
 import threading
 import uuid
 from pathlib import Path
@@ -14,6 +13,7 @@ import pytest
 import ottla
 from ottla import errors
 from tests import certificates
+from tests.ports import held_port
 
 INT = json.dumps("int")
 
@@ -83,11 +83,11 @@ def test_servers_that_cannot_answer_now_are_asked_again(registry):
 
 def test_another_server_is_asked_when_one_is_down(registry):
     registry.add("s", INT)
-    with socket.create_server(("127.0.0.1", 0)) as closed:
-        dead = f"http://127.0.0.1:{closed.getsockname()[1]}"
-    assert ottla.SchemaRegistry(f"{dead}, {registry.url}").latest("s").text == INT
-    with pytest.raises(errors.UnreachableError, match="does not give /subjects/s"):
-        ottla.SchemaRegistry(dead, retries=1).latest("s")
+    with held_port() as port:
+        dead = f"http://127.0.0.1:{port}"
+        assert ottla.SchemaRegistry(f"{dead}, {registry.url}").latest("s").text == INT
+        with pytest.raises(errors.UnreachableError, match="does not give /subjects/s"):
+            ottla.SchemaRegistry(dead, retries=1).latest("s")
 
 
 def test_every_wait_ends(registry):

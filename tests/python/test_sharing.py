@@ -105,7 +105,8 @@ def test_threads_share_a_producer(address, topic):
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join(50)
+            thread.join(100)
+            assert not thread.is_alive()
     found = [value for _, value in everything(address, topic)]
     assert sorted(found) == sorted(name for names in sent for name in names)
     for thread, names in enumerate(sent):

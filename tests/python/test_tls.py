@@ -46,7 +46,7 @@ def test_no_protocol_is_offered_beside_tls(authority: Authority) -> None:
         server.settimeout(PATIENCE)
         address = f"127.0.0.1:{server.getsockname()[1]}"
         admin = Admin(address, security_protocol="SSL", ssl_ca_location=authority.ca)
-        call = pool.submit(lambda: admin.list_topics(timeout=1))
+        call = pool.submit(lambda: admin.list_topics(timeout=PATIENCE))
         peer, _ = server.accept()
         with peer, peer.makefile("rb") as hello, admin:
             hello.read(5 + 4 + 2 + 32)

@@ -2,6 +2,7 @@
 
 import importlib.util
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -14,15 +15,29 @@ JOINS, REVOKED, ASSIGNED = (100, 1, "joins"), (110, 0, "revoked", {2, 3}), (120,
 READ = [(130, 1, "read", {2}), (140, 1, "read", {3})]
 
 
+class Clock:
+    """The clock of the bench, on which only sleeping takes time."""
+
+    time_ns = staticmethod(time.time_ns)
+
+    def __init__(self):
+        self.now = 0.0
+
+    def monotonic(self):
+        return self.now
+
+    def sleep(self, seconds):
+        self.now += seconds
+
+
 @pytest.fixture
 def rebalance(monkeypatch):
-    """The module of the bench, with short waits."""
+    """The module of the bench, with a scripted clock."""
     spec = importlib.util.spec_from_file_location("bench_rebalance", SOURCE)
     module = importlib.util.module_from_spec(spec)
     monkeypatch.setitem(sys.modules, spec.name, module)
     spec.loader.exec_module(module)
-    for name, seconds in (("PAUSE", 0.001), ("QUIET", 0.02), ("DEADLINE", 0.3)):
-        monkeypatch.setattr(module, name, seconds)
+    monkeypatch.setattr(module, "time", Clock())
     return module
 
 

@@ -18,6 +18,8 @@ import pytest
 
 import ottla
 
+pytestmark = pytest.mark.alone
+
 SIZE = 100
 READ, WRITTEN = 400_000, 100_000
 STRETCHES = 15

@@ -16,8 +16,6 @@ from ottla.spark.options import ReadOptions, Topics
 from ottla.spark.planner import DataLossError, DataLossWarning
 from ottla.testing import Broker
 
-pytestmark = pytest.mark.timeout(60)
-
 
 @pytest.fixture
 def kafka():

@@ -6,6 +6,7 @@ import time
 import pyarrow as pa
 import pytest
 from pyspark.sql import Row
+from tests.pace import patience
 
 import ottla
 from ottla.errors import ClosedError, KafkaError, KafkaTimeoutError, TooLargeError
@@ -13,8 +14,6 @@ from ottla.spark import producers
 from ottla.spark.sink import RowStreamWriter, by_topic, send
 from ottla.spark.sink_options import WriteOptions
 from ottla.testing import Broker
-
-pytestmark = pytest.mark.timeout(60)
 
 KEY_VALUE = (("key", 0), ("value", 1))
 
@@ -27,7 +26,13 @@ def broker():
 
 @pytest.fixture(autouse=True)
 def _close():
+    # Before, too: other tests in this process may have left some.
+    close_kept()
     yield
+    close_kept()
+
+
+def close_kept():
     for client, _ in kept():
         client.close(timeout=0)
     producers._idle.clear()
@@ -144,7 +149,9 @@ def test_rows_that_wait_are_bounded_by_the_buffer(fresh):
 
     with Broker(topics=["slow"]) as slow:
         slow.hang("Produce", count=1_000_000)
-        given = options(slow, "slow", **{"kafka.buffer.memory": "2000000", "kafka.max.block.ms": "3000"})
+        given = options(
+            slow, "slow", **{"kafka.buffer.memory": "2000000", "kafka.max.block.ms": str(int(patience(2000)))}
+        )
         with pytest.raises(KafkaTimeoutError, match="buffer.memory is full"):
             send(given, KEY_VALUE, batches())
     # 20 batches fill the buffer, and the next one waits for room.

@@ -23,6 +23,7 @@ import ottla
 from tests.brokers.brokers import java_tool
 from tests.integration.peers.base import DEADLINE, until
 from tests.integration.peers.java import VERSION
+from tests.pace import patience
 
 if TYPE_CHECKING:
     from ottla.testing import Identity
@@ -206,7 +207,7 @@ class AioKafkaGuest:
     mechanisms = COMMON
 
     def _config(self, access: Access) -> dict[str, Any]:
-        return keywords(access, AioToken(access.token)) | {"request_timeout_ms": 5000}
+        return keywords(access, AioToken(access.token)) | {"request_timeout_ms": int(patience(5000))}
 
     def produce(self, access: Access, topic: str, value: bytes) -> None:
         async def run() -> None:
@@ -240,10 +241,10 @@ class KafkaPythonGuest:
     mechanisms = COMMON
 
     def _config(self, access: Access) -> dict[str, Any]:
-        return keywords(access, KafkaPythonToken(access.token)) | {"bootstrap_timeout_ms": 3000}
+        return keywords(access, KafkaPythonToken(access.token)) | {"bootstrap_timeout_ms": int(patience(3000))}
 
     def produce(self, access: Access, topic: str, value: bytes) -> None:
-        producer = KafkaProducer(**self._config(access), max_block_ms=5000)
+        producer = KafkaProducer(**self._config(access), max_block_ms=int(patience(5000)))
         try:
             producer.send(topic, value, partition=0).get(DEADLINE)
         finally:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Protocol
 
+from tests.pace import patience
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from tests.integration.messages import Message
 
-DEADLINE = 30.0
+DEADLINE = patience(30)
 """Seconds that any one step of a client may take; generous, as the machine may be busy."""
 SLOW = 3_000
 """Records a second that any client reads, even where the machine is busy."""
