@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import inspect
 import re
 import select
 import subprocess
@@ -25,6 +26,7 @@ from tests.integration.peers.base import DEADLINE
 from tests.integration.peers.confluent import Confluent
 from tests.integration.peers.java import VERSION, Java
 from tests.integration.peers.kafka_python import KafkaPython
+from tests.python.conftest import Api, AsyncApi, UvloopApi
 from tests.python.conftest import api as api  # noqa: PLC0414 a fixture
 from tests.python.conftest import each_api as pytest_generate_tests  # noqa: F401 a hook
 
@@ -44,11 +46,58 @@ PEERS = [
 ]
 
 
+# Before what deselects tests by their marks.
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """kafka-python leaves sockets to the garbage collector; that is not what these tests are about."""
     for item in items:
-        if Path(__file__).parent in item.path.parents:
-            item.add_marker(pytest.mark.filterwarnings("ignore::ResourceWarning"))
+        if Path(__file__).parent not in item.path.parents or not isinstance(item, pytest.Function):
+            continue
+        # kafka-python leaves sockets to the garbage collector; that is not what these tests are about.
+        item.add_marker(pytest.mark.filterwarnings("ignore::ResourceWarning"))
+        if is_real(item) and not has_its_turn(item):
+            item.add_marker(pytest.mark.nightly)
+
+
+def is_real(item: pytest.Item) -> bool:
+    """Whether the test needs real Kafka or a client that is not Python's."""
+    return any({"java", "mvn", "go"} & set(mark.args) for mark in item.iter_markers("needs"))
+
+
+def has_its_turn(item: pytest.Function) -> bool:
+    """Whether a test with real Kafka or Java runs each time; `make nightly` runs the others, too.
+
+    The tests of a file, and the parameters of a test, take the facades in turn, so that each facade meets the real Kafka of each
+    file. On the embedded broker, and where the test is marked `each_api`, each facade runs each time. Java's console clients, of
+    which each call starts a JVM, run with every second codec or broker: the other clients run with all of them.
+    """
+    if not hasattr(item, "callspec"):
+        return True
+    params = item.callspec.params
+    if params.get("peer") == "java-console":
+        return place(item, but="peer") % 2 == 0
+    if "api" not in params or item.get_closest_marker("each_api"):
+        return True
+    facades = [Api, AsyncApi, UvloopApi] if item.get_closest_marker("uvloop") else [Api, AsyncApi]
+    tests = [
+        name
+        for name, test in vars(item.module).items()
+        if name.startswith("test_") and "api" in inspect.signature(test).parameters
+    ]
+    turn = tests.index(item.originalname) + place(item, but="api")
+    return params["api"] is facades[turn % len(facades)]
+
+
+def place(item: pytest.Function, but: str) -> int:
+    """The sum of the positions that a test's parameters, but for one, have among their values."""
+    positions = dict(item.callspec.indices)
+    # Those that no fixture takes are numbered by pytest together.
+    for mark in item.iter_markers("parametrize"):
+        names = mark.args[0].split(",") if isinstance(mark.args[0], str) else mark.args[0]
+        rows = [value.values if hasattr(value, "marks") else value for value in mark.args[1]]
+        row = tuple(item.callspec.params[name] for name in names)
+        positions |= dict.fromkeys(names, 0)
+        positions[names[0]] = [value if isinstance(value, tuple) else (value,) for value in rows].index(row)
+    return sum(position for name, position in positions.items() if name != but)
 
 
 @pytest.fixture(autouse=True)

@@ -156,6 +156,7 @@ def test_members_that_come_and_go_read_everything_once(bootstrap: str, api: Api,
     all_once(first, two.leave(), three.leave())
 
 
+@pytest.mark.each_api
 def test_who_takes_over_from_a_killed_member_repeats_little_and_skips_nothing(bootstrap: str, api: Api) -> None:
     topic = f"killed-{api.name}"
     fill(bootstrap, topic)
@@ -242,11 +243,10 @@ def test_topics_that_the_brokers_match(bootstrap: str, api: Api) -> None:
         consumer.subscribe(SubscriptionPattern(f"{prefix}-[a-z]"))
         records = api.poll(consumer, PARTITIONS)
         assert {record.topic for record in records} == {f"{prefix}-a"}
-        if api.name == "sync":
-            # Brokers match topics that are made later when 10 s have gone by.
-            fill(bootstrap, f"{prefix}-b", 0, PARTITIONS)
-            records = api.poll(consumer, PARTITIONS)
-            assert {record.topic for record in records} == {f"{prefix}-b"}
+        # Brokers match topics that are made later when 10 s have gone by.
+        fill(bootstrap, f"{prefix}-b", 0, PARTITIONS)
+        records = api.poll(consumer, PARTITIONS)
+        assert {record.topic for record in records} == {f"{prefix}-b"}
         # Names take its place.
         consumer.subscribe([f"other-{prefix}-a"])
         records = api.poll(consumer, PARTITIONS)

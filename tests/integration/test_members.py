@@ -49,7 +49,7 @@ WRITING: dict[str, Any] = {}
 JAVA = {"range": "RangeAssignor", "cooperative-sticky": "CooperativeStickyAssignor"}
 
 
-@pytest.fixture(scope="module", params=["4.4.0", "2.8.2", "0.9.0.1"])
+@pytest.fixture(scope="module", params=["4.4.0", pytest.param("2.8.2", marks=pytest.mark.nightly), "0.9.0.1"])
 def bootstrap(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     config = {"auto.create.topics.enable": "true", "num.partitions": str(PARTITIONS)}
     if request.param != "0.9.0.1":
@@ -96,6 +96,7 @@ def test_members_that_come_and_go_read_everything_once(bootstrap: str, api: Api,
     all_once(first, two.leave(), three.leave())
 
 
+@pytest.mark.each_api
 def test_who_takes_over_from_a_killed_member_repeats_little_and_skips_nothing(bootstrap: str, api: Api) -> None:
     topic = f"killed-{api.name}"
     fill(bootstrap, topic)

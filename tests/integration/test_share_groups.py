@@ -573,6 +573,10 @@ def test_what_is_out_of_step_is_refused_by_its_code(bootstrap: str, fresh: tuple
 
 
 @pytest.mark.alone
+# What it is about is within the client.
+@pytest.mark.parametrize(
+    "brokers", ["embedded", pytest.param("kafka", marks=[REAL, pytest.mark.nightly])], indirect=True, scope="module"
+)
 @pytest.mark.parametrize("kind", LOOPS)
 def test_a_large_batch_is_decoded_beside_the_loop(bootstrap: str, new_topic: Callable[..., str], kind: str) -> None:
     topic = new_topic(bootstrap)
@@ -616,6 +620,7 @@ def test_a_group_of_another_kind_refuses(api: Api, bootstrap: str, fresh: tuple[
 
 
 @REAL
+@pytest.mark.each_api
 def test_permissions_are_named(api: Api, guarded: Cluster) -> None:
     with (
         api.open("ShareConsumer", topics="t", group_id="workers", **user_of(guarded, "alice")) as consumer,

@@ -52,7 +52,7 @@ class Place:
         return ottla.Producer(self.bootstrap, transactional_id=name, **properties)
 
 
-@pytest.fixture(scope="module", params=PROTOCOLS)
+@pytest.fixture(scope="module", params=["4.4.0", pytest.param("3.9.1", marks=pytest.mark.nightly), "2.8.2"])
 def place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     folder = tmp_path_factory.mktemp("transactions")
     with kafka_for_a_while(folder, version=request.param, config=QUICKLY) as cluster:

@@ -35,7 +35,7 @@ def allowed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield cluster.st["bootstrap"]["PLAINTEXT"]
 
 
-@pytest.fixture(scope="module", params=["4.4.0", "3.9.1", "2.8.2"])
+@pytest.fixture(scope="module", params=["4.4.0", pytest.param("3.9.1", marks=pytest.mark.nightly), "2.8.2"])
 def plain(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Kafka as it comes."""
     with kafka_for_a_while(tmp_path_factory.mktemp("plain"), version=request.param, config=QUICKLY) as cluster:
