@@ -45,7 +45,7 @@ finish() {
 pytest="$python -m pytest --ring gate"
 
 printf '==== before any build: formats, lints, types, architecture\n'
-lane packages make .venv/packages.stamp || finish
+lane packages make .venv/dev.stamp || finish
 lane lint scripts/lint.sh python || finish
 
 printf '\n==== the extension\n'

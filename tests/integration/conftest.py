@@ -29,6 +29,7 @@ from tests.integration.peers.kafka_python import KafkaPython
 from tests.python.conftest import Api, AsyncApi, UvloopApi
 from tests.python.conftest import api as api  # noqa: PLC0414 a fixture
 from tests.python.conftest import each_api as pytest_generate_tests  # noqa: F401 a hook
+from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -155,14 +156,6 @@ def peer(request: pytest.FixtureRequest) -> Peer:
     if request.param == "franz-go":
         return request.getfixturevalue("franz_program")  # type: ignore[no-any-return]
     return {p.name: p for p in (Confluent(), AioKafka(), KafkaPython(), Java())}[request.param]
-
-
-def wait_until(happened: Callable[[], bool], what: str) -> None:
-    """Wait for what a cluster does soon after the controller has answered: a broker learns of it a little later."""
-    end = time.monotonic() + 40
-    while not happened():
-        assert time.monotonic() < end, f"not within 40 s: {what}"
-        time.sleep(0.05)
 
 
 def wait_for_markers(bootstrap: str, topic: str, partitions: int) -> None:

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any
 from confluent_kafka import Consumer, TopicPartition
 
 import ottla
-from tests.integration.conftest import wait_until
 from tests.integration.peers.base import DEADLINE
+from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

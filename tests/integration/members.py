@@ -13,9 +13,9 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import ottla
-from tests.integration.conftest import wait_until
 from tests.integration.peers.base import DEADLINE, until
 from tests.python.conftest import Api
+from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -14,8 +14,9 @@ from kafka.coordinator.assignors.abstract import (
 )
 
 import ottla
-from tests.integration.conftest import REAL, wait_until
+from tests.integration.conftest import REAL
 from tests.integration.peers.base import DEADLINE
+from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

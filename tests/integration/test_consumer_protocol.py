@@ -21,7 +21,7 @@ import ottla
 from ottla import SubscriptionPattern, errors
 from ottla.testing import Broker
 from tests.brokers.brokers import java_tool
-from tests.integration.conftest import REAL, kafka_for_a_while, wait_until
+from tests.integration.conftest import REAL, kafka_for_a_while
 from tests.integration.members import (
     PARTITIONS,
     RECORDS,
@@ -74,6 +74,7 @@ CLASSIC: dict[str, Any] = {
 BLOCKED = """
 import asyncio, ctypes, json, sys
 from ottla import aio
+from tests.waiting import wait_until
 bootstrap, topic, groups, seconds = json.loads(sys.argv[1])
 async def main():
     consumers, events = {}, {}

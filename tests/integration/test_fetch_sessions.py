@@ -11,9 +11,10 @@ import ottla
 from ottla import protocol
 from ottla.testing import Broker
 from tests.brokers.shared import shared
-from tests.integration.conftest import REAL, wait_until
+from tests.integration.conftest import REAL
 from tests.integration.messages import Message
 from tests.integration.peers.ours import Ottla
+from tests.waiting import wait_until
 from tests.wire import Connection
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from confluent_kafka import Consumer as Confluent
 import ottla
 from ottla import errors
 from tests.integration import members
-from tests.integration.conftest import REAL, kafka_for_a_while, wait_until
+from tests.integration.conftest import REAL, kafka_for_a_while
 from tests.integration.members import (
     PARTITIONS,
     RECORDS,
@@ -27,6 +27,7 @@ from tests.integration.members import (
 )
 from tests.integration.peers.base import DEADLINE
 from tests.integration.peers.java import Java
+from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -19,8 +19,9 @@ import pytest
 import ottla
 from ottla import aio, errors
 from ottla._sasl._gssapi import Kerberos
-from tests.integration.conftest import REAL, wait_until
+from tests.integration.conftest import REAL
 from tests.shown import Shown
+from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -19,12 +19,13 @@ import ottla
 from ottla import aio, errors
 from ottla.testing import Broker
 from tests.brokers.brokers import java_tool
-from tests.integration.conftest import REAL, kafka_for_a_while, wait_until
+from tests.integration.conftest import REAL, kafka_for_a_while
 from tests.integration.peers.java import VERSION
 from tests.integration.test_permissions import user_of
 from tests.pace import patience
 from tests.ports import held_port
 from tests.python.loops import LOOPS, longest_hold, new_loop
+from tests.waiting import wait_until
 from tests.wire import Connection
 
 if TYPE_CHECKING:

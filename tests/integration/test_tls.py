@@ -20,7 +20,8 @@ from ottla import errors
 from tests.brokers.brokers import PASSWORD, Cluster, members
 from tests.certificates import PASSWORD as LOCK
 from tests.certificates import Authority, front
-from tests.integration.conftest import REAL, kafka_for_a_while, wait_until
+from tests.integration.conftest import REAL, kafka_for_a_while
+from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

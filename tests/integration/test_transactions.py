@@ -17,10 +17,11 @@ from kafka import TopicPartition as ForeignPartition
 
 import ottla
 from ottla import aio, errors
-from tests.integration.conftest import REAL, SHORT_SESSIONS, kafka_for_a_while, wait_for_markers, wait_until
+from tests.integration.conftest import REAL, SHORT_SESSIONS, kafka_for_a_while, wait_for_markers
 from tests.integration.peers.base import DEADLINE, until
 from tests.integration.peers.confluent import Confluent
 from tests.integration.peers.java import Java
+from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

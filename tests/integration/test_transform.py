@@ -18,9 +18,10 @@ from confluent_kafka import Consumer, TopicPartition
 
 import ottla
 from ottla import aio
-from tests.integration.conftest import REAL, kafka_for_a_while, wait_until
+from tests.integration.conftest import REAL, kafka_for_a_while
 from tests.integration.peers.base import DEADLINE
 from tests.integration.peers.confluent import Confluent
+from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -12,11 +12,12 @@ import pytest
 import ottla
 from ottla import PreparedTransaction, errors
 from tests.brokers.brokers import java_tool
-from tests.integration.conftest import REAL, kafka_for_a_while, wait_until
+from tests.integration.conftest import REAL, kafka_for_a_while
 from tests.integration.peers.base import DEADLINE
 from tests.integration.peers.java import VERSION
 from tests.integration.test_transactions import QUICKLY, committed
 from tests.python.test_two_phase_commit import CRASHES, TWO_PHASES
+from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

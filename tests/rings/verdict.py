@@ -14,6 +14,7 @@ from pathlib import Path
 
 import ottla
 from ottla import errors
+from tests.waiting import NotInTimeError
 
 PACKAGE = Path(ottla.__file__).parent
 # Whoever calls these waits for Spark or for a broker, not for a call of ours.
@@ -23,10 +24,6 @@ PANIC = re.compile(r"PanicException|panicked at")
 SIGNAL = re.compile(r"\bcrashed while running\b|\bSIG(?:ABRT|SEGV|BUS|ILL)\b|\bFatal Python error\b")
 # What Spark tells of an exception of ours, or of a failed assertion, in a task or in the reader of a stream.
 WRONG_IN_SPARK = re.compile(r"\b(?:AssertionError|DataLossError|CorruptRecordError)\b")
-
-
-class NotInTimeError(AssertionError):
-    """An event of a foreign program did not happen before a test's deadline."""
 
 
 # The file and the statement of a frame.

@@ -16,6 +16,7 @@ from tests.brokers import archives
 from tests.brokers.brokers import QUICK
 from tests.brokers.jars import maven
 from tests.rings.results import HUNG
+from tests.waiting import wait_for_end
 
 import ottla
 import ottla.testing
@@ -224,7 +225,7 @@ def run_stream(spark, source, folder, options, table=None):
 
     query = begun(start)
     try:
-        assert query.awaitTermination(90), "the query did not end"
+        wait_for_end(query)
     finally:
         query.stop()
     return [p for p in query.recentProgress if p["numInputRows"]]

@@ -19,6 +19,7 @@ from pyspark.errors import StreamingQueryException
 from tests.brokers.running import running
 from tests.integration.conftest import wait_for_markers
 from tests.integration.peers.java import VERSION
+from tests.waiting import check_time
 
 from ottla.spark import offsets_behind_latest, plans
 
@@ -61,7 +62,7 @@ class Kafka:
         done(self.admin.create_topics([NewTopic(name, partitions, 1, config=config)]))
         end = time.monotonic() + 30
         while name not in self.admin.list_topics(timeout=10).topics:
-            assert time.monotonic() < end, f"the broker does not know {name}"
+            check_time(end, f"the broker does not know {name}")
             time.sleep(0.05)
 
     def write(self, topic, numbers, *, partition=0, codec="none", key=lambda n: b"k%d" % n, value=None, headers=None):
@@ -154,7 +155,7 @@ def compacted(kafka):
     kafka.write("compacted", range(80, 82), value=lambda n: None)
     end = time.monotonic() + 60
     while read_by_confluent(kafka, "compacted", 82) > 30:
-        assert time.monotonic() < end, "the topic was not compacted"
+        check_time(end, "the topic was not compacted")
         time.sleep(0.5)
         # The active segment is never cleaned: a record more makes it an old one.
         kafka.write("compacted", range(80, 82), value=lambda n: None)
@@ -293,7 +294,7 @@ def wait_for_starts(kafka, wanted):
     """The file with the beginnings of partitions is written from time to time."""
     file, end = kafka.folder / "log-start-offset-checkpoint", time.monotonic() + 30
     while not (file.exists() and wanted <= set(file.read_text().splitlines())):
-        assert time.monotonic() < end, file.read_text() if file.exists() else "there is no file"
+        check_time(end, file.read_text() if file.exists() else "there is no file")
         time.sleep(0.05)
 
 

@@ -10,6 +10,7 @@ import pytest
 from ottla import errors
 from tests.rings import real, results, selection, verdict
 from tests.rings.ledger import LEDGER, Ledger, Retry
+from tests.waiting import NotInTimeError
 
 PLANTED = Path(real.__file__).parent / "planted"
 TODAY = dt.date(2026, 3, 20)
@@ -96,7 +97,7 @@ def test_a_hang_is_ours_if_our_call_is_the_innermost(frames, hangs):
     [
         (AssertionError("9 == 10"), "", "a wrong result"),
         (TypeError("x"), "", "a wrong result"),
-        (verdict.NotInTimeError("not within 40 s"), "", None),
+        (NotInTimeError("not within 40 s"), "", None),
         (SystemExit("node1 is not up"), "", None),
         (ConnectionResetError(), "", None),
         (errors.KafkaTimeoutError("no answer within 1 s"), "", None),
@@ -105,8 +106,8 @@ def test_a_hang_is_ours_if_our_call_is_the_innermost(frames, hangs):
         (subprocess.TimeoutExpired([sys.executable, "x.py"], 1), "", "a hang of our own call"),
         (subprocess.CalledProcessError(1, [sys.executable]), "", "a wrong result"),
         (subprocess.CalledProcessError(-11, ["java"]), "", "signal 11"),
-        (verdict.NotInTimeError("late"), "thread 'x' panicked at a.rs:1", "a panic"),
-        (verdict.NotInTimeError("late"), "Fatal Python error: Segmentation fault", "a signal"),
+        (NotInTimeError("late"), "thread 'x' panicked at a.rs:1", "a panic"),
+        (NotInTimeError("late"), "Fatal Python error: Segmentation fault", "a signal"),
     ],
 )
 def test_what_is_never_retried(failure, text, never):

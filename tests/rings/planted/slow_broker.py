@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
-from tests.rings.verdict import NotInTimeError
+from tests.waiting import NotInTimeError
 
 
 @pytest.mark.real
