@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+PATIENCE = 40.0
 REST = 0.05
 
 
@@ -18,11 +19,19 @@ class NotInTimeError(AssertionError):
     """
 
 
-def wait_until(happened: Callable[[], bool], what: str, seconds: float = 40) -> None:
-    """Wait for what a cluster does soon after the controller has answered: a broker learns of it a little later."""
+def wait_until(happened: Callable[[], bool], what: str, seconds: float = PATIENCE) -> None:
+    """Wait for what a cluster does soon after the controller has responded: a broker learns of it a little later."""
     end = time.monotonic() + seconds
     while not happened():
         check_time(end, f"not within {seconds:g} s: {what}")
+        time.sleep(REST)
+
+
+def wait_for_ours(happened: Callable[[], bool], what: str, seconds: float = PATIENCE) -> None:
+    """Wait for records that our clients read, and for partitions that they get. Without them, the test has failed for good."""
+    end = time.monotonic() + seconds
+    while not happened():
+        assert time.monotonic() < end, f"not within {seconds:g} s: {what}"
         time.sleep(REST)
 
 

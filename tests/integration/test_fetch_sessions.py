@@ -14,7 +14,7 @@ from tests.brokers.shared import shared
 from tests.integration.conftest import REAL
 from tests.integration.messages import Message
 from tests.integration.peers.ours import Ottla
-from tests.waiting import wait_until
+from tests.waiting import wait_for_ours, wait_until
 from tests.wire import Connection
 
 if TYPE_CHECKING:
@@ -238,7 +238,7 @@ def exchanged(consumer: ottla.Consumer, seconds: float) -> tuple[float, float]:
         changes[:] = [now - old for now, old in zip(totals(), before, strict=True)]
         return changes[0] >= 2
 
-    wait_until(asks_again, "two requests are sent")
+    wait_for_ours(asks_again, "two requests are sent")
     requests, sent, received = changes
     return sent / requests, received / requests
 
@@ -251,7 +251,7 @@ def read(consumer: ottla.Consumer) -> list[tuple[int, bytes | None]]:
         got.extend((record.partition, record.value) for record in consumer.poll(1.0))
         return bool(got)
 
-    wait_until(has_come, "a record")
+    wait_for_ours(has_come, "a record")
     return got
 
 
@@ -267,7 +267,7 @@ def test_an_idle_consumer_of_many_partitions_sends_and_gets_little(
         # New partitions of a real cluster get their leaders one after the other, once their files are made.
         consumer.end_offsets(partitions, timeout=90)
         consumer.assign(partitions)
-        wait_until(lambda: max(exchanged(consumer, 2.5)) < FEW, "all is told once, and what follows is small")
+        wait_for_ours(lambda: max(exchanged(consumer, 2.5)) < FEW, "all is told once, and what follows is small")
         for partition in (200, 3, 200):
             producer.send(topic, b"%d" % partition, partition=partition).result(20)
             assert read(consumer) == [(partition, b"%d" % partition)]
