@@ -297,7 +297,6 @@ async def awaited(result: Any) -> None:
 CLOSE, TRANSFORM = 2.0, 5.0
 
 
-@pytest.mark.each_api
 def test_members_of_groups_close_in_their_time_while_the_broker_is_frozen(
     shaken: Cluster, proxied: str, new_topic: Callable[..., str], api: Api
 ) -> None:
