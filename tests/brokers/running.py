@@ -6,7 +6,7 @@ import contextlib
 import sys
 from typing import TYPE_CHECKING, Any
 
-from tests.brokers import limits, runs
+from tests.brokers import limits, runs, tokens
 from tests.brokers.brokers import OPTIONS, Cluster, NotUp, java_program, quick
 from tests.brokers.ports import free_ports
 
@@ -17,12 +17,18 @@ if TYPE_CHECKING:
 # Tests write records of any age; Kafka deletes what is older than seven days when it looks, every five minutes. In hours, as
 # releases before 0.11 know no retention without an end.
 KEPT = {"log.retention.hours": "876000"}
+# Seconds in which a start has to succeed. Beside compilers a broker had a twentieth of a core, and was not up within 90.
+START = 180.0
+
+
+class StartError(Exception):
+    """A cluster did not come up, twice. pytest keeps an `Exception` of a fixture for the tests that follow, but no SystemExit."""
 
 
 @contextlib.contextmanager
 def running(folder: Path, *, grace: float = 0, purge: bool = True, **options: Any) -> Iterator[Cluster]:
     """A cluster with these options of the harness, which keeps old records; `grace` and `purge` say how it ends."""
-    with free_ports() as port:
+    with tokens.held(tokens.NODE * options.get("nodes", 1)), free_ports() as port:
         cluster = start(folder, port, **options)
         try:
             yield cluster
@@ -34,6 +40,7 @@ def start(folder: Path, port: int, **options: Any) -> Cluster:
     """Start a cluster with these options of the harness, which keeps old records; the run ends it at the latest."""
     release, java = options.get("version", OPTIONS["version"]), options.get("java") or java_program()
     options["config"] = KEPT | options.get("config", {})
+    options.setdefault("timeout", START)
     options["jvm"] = [*quick(release, java), *options.get("jvm", ())]
     # The start has a deadline of its own, and no test is about its length.
     with limits.suspended():
@@ -44,4 +51,7 @@ def start(folder: Path, port: int, **options: Any) -> Cluster:
             # That a broker does not come up on a busy machine is not what tests are about; the second time it is.
             print(f"{folder}: started once more: {why}", file=sys.stderr)
         runs.keep(folder / "again")
-        return Cluster.start(folder / "again", port=port, **options)
+        try:
+            return Cluster.start(folder / "again", port=port, **options)
+        except NotUp as why:
+            raise StartError(str(why)) from why

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from tests.brokers import limits, runs
 from tests.brokers.brokers import Cluster
 from tests.brokers.ports import free_ports
-from tests.brokers.running import running, start
+from tests.brokers.running import StartError, running, start
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,7 +23,10 @@ STANDARD = {"auto.create.topics.enable": "false"}
 
 @contextlib.contextmanager
 def shared(folder: Path, version: str) -> Iterator[Cluster]:
-    """The run's cluster of a release, which ends with the run; outside of a run one in `folder`, which ends with the block."""
+    """The run's cluster of a release, which ends with the run; outside of a run one in `folder`, which ends with the block.
+
+    It takes no token, as it may be kept idle: a test that uses it takes one.
+    """
     run = runs.folder()
     if run is None:
         with running(folder, version=version, config=STANDARD) as cluster:
@@ -37,5 +40,5 @@ def shared(folder: Path, version: str) -> Iterator[Cluster]:
         cluster = Cluster(Path(place.read_text()))
     for name in cluster.st["processes"]:
         if not cluster.alive(name):
-            raise SystemExit(f"{name} of the shared cluster of {version} has ended; its log:\n{cluster.log(name)}")
+            raise StartError(f"{name} of the shared cluster of {version} has ended; its log:\n{cluster.log(name)}")
     yield cluster

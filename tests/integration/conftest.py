@@ -18,6 +18,7 @@ import pytest
 
 import ottla
 from ottla.testing import Broker
+from tests.brokers import tokens
 from tests.brokers.running import running
 from tests.brokers.shared import shared
 from tests.integration.peers import franz
@@ -133,10 +134,22 @@ def kafka_for_a_while(folder: Path, **options: Any) -> Iterator[Cluster]:
 
 
 @pytest.fixture(scope="package")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """A real Kafka of one node, shared by all tests of the run; for those marked `REAL`."""
+def shared_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     with shared(tmp_path_factory.mktemp("kafka"), VERSION) as cluster:
         yield cluster
+
+
+@pytest.fixture(autouse=True)
+def token(request: pytest.FixtureRequest) -> Iterator[None]:
+    """One for a test that uses the shared cluster."""
+    with tokens.held(tokens.NODE) if "shared_cluster" in request.fixturenames else contextlib.nullcontext():
+        yield
+
+
+@pytest.fixture(scope="package")
+def cluster(shared_cluster: Cluster) -> Cluster:
+    """A real Kafka of one node, shared by all tests of the run; for those marked `REAL`."""
+    return shared_cluster
 
 
 @pytest.fixture(scope="package")

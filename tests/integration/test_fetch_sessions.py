@@ -10,6 +10,7 @@ import pytest
 import ottla
 from ottla import protocol
 from ottla.testing import Broker
+from tests.brokers import tokens
 from tests.brokers.shared import shared
 from tests.integration.conftest import REAL
 from tests.integration.messages import Message
@@ -219,7 +220,7 @@ def bootstrap(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
         with Broker() as broker:
             yield broker.bootstrap_servers
         return
-    with shared(tmp_path_factory.mktemp("kafka"), request.param) as cluster:
+    with tokens.held(tokens.NODE), shared(tmp_path_factory.mktemp("kafka"), request.param) as cluster:
         yield cluster.st["bootstrap"]["PLAINTEXT"]
 
 

@@ -11,6 +11,7 @@ from confluent_kafka.admin import AdminClient
 
 import ottla
 from ottla import errors
+from tests.brokers import tokens
 from tests.brokers.brokers import java_tool
 from tests.brokers.shared import shared
 from tests.integration.conftest import REAL
@@ -28,9 +29,9 @@ pytestmark = [REAL, pytest.mark.timeout(150)]
 TRANSACTION = 60_000
 
 
-@pytest.fixture(scope="module", params=["4.4.0", "2.8.2"])
+@pytest.fixture(params=["4.4.0", "2.8.2"])
 def of_release(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    with shared(tmp_path_factory.mktemp("kafka"), request.param) as cluster:
+    with tokens.held(tokens.NODE), shared(tmp_path_factory.mktemp("kafka"), request.param) as cluster:
         yield cluster
 
 

@@ -1,5 +1,6 @@
 """One Spark session for all tests, and topics on an embedded broker."""
 
+import contextlib
 import os
 import shutil
 import subprocess
@@ -12,7 +13,7 @@ import pyspark
 import pytest
 from confluent_kafka.admin import AdminClient, NewPartitions
 from pyspark.sql import SparkSession
-from tests.brokers import archives
+from tests.brokers import archives, tokens
 from tests.brokers.brokers import QUICK
 from tests.brokers.jars import maven
 from tests.rings.results import HUNG
@@ -52,6 +53,13 @@ def peer_jars(*more):
                 run(*copy, f"-DoutputDirectory={folder}", cwd=folder)
         jars.append(jar)
     return jars
+
+
+@pytest.fixture(autouse=True)
+def token(request):
+    """Two for a test with a Spark session, which idles between tests."""
+    with tokens.held(tokens.SPARK) if starts_spark(request.node) else contextlib.nullcontext():
+        yield
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -104,8 +112,12 @@ def archived():
 @pytest.fixture(autouse=True)
 def drivers(request):
     """Every driver of a test that needs Java, whoever starts it, has the archive."""
-    if any("java" in mark.args for mark in request.node.iter_markers("needs")):
+    if starts_spark(request.node):
         request.getfixturevalue("archived")
+
+
+def starts_spark(item):
+    return "spark" in item.fixturenames or any("java" in mark.args for mark in item.iter_markers("needs"))
 
 
 @pytest.fixture(scope="session")
