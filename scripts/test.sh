@@ -17,6 +17,9 @@ lane() {
     [ $result = passed ]
 }
 
+# Runs a function of cargo.sh after what the tests need.
+behind() { nice -n 10 sh -c '. scripts/cargo.sh && "$@"' sh "$@"; }
+
 # shown NAME COMMAND...: a lane whose output is shown while it runs.
 shown() {
     name=$1
@@ -52,10 +55,11 @@ printf '\n==== the extension\n'
 lane extension make .venv/gate.stamp || finish
 
 # Tests mostly wait; compilers take the time that they leave.
-printf '\n==== Python, beside the Rust tests and clippy\n'
+printf '\n==== Python, beside the Rust tests, the simulation and clippy\n'
 {
-    lane rust nice -n 10 scripts/rust_tests.sh
-    lane clippy nice -n 10 scripts/lint.sh rust
+    lane rust behind rust_tests --no-fail-fast
+    lane simulation behind simulation --quiet
+    lane clippy behind scripts/lint.sh rust
 } &
 rust=$!
 shown python $pytest -m 'not alone' --numprocesses 6 --dist worksteal --results $out/python.json "$@"
