@@ -63,8 +63,8 @@ def test_a_corpus_under_a_fresh_seed_holds(tmp_path):
     print(f"OTTLA_SEED={seed}")
     kafka.generate(seed, tmp_path, FRESH_GROUPS)
     assert lines(tmp_path / CORPORA[-1]) != lines(KEPT / CORPORA[-1])
-    # As `make test` says it, so that nothing is built twice.
-    checked = ["--workspace", "--exclude", "ottla-python", "--exclude", "ottla-sim", "--locked", "--quiet"]
+    # As `rust_tests` of scripts/cargo.sh, so that nothing is built twice.
+    checked = ["--profile", "gate", "--workspace", "--exclude", "ottla-sim", "--locked", "--quiet"]
     for tests in (
         [*checked, "--test", "messages", "--test", "refusals", "--test", "assignors"],
         [*checked, "--tests", "records::tests::corpus"],
@@ -72,7 +72,7 @@ def test_a_corpus_under_a_fresh_seed_holds(tmp_path):
         done = subprocess.run(
             ["cargo", "test", *tests],
             cwd=ROOT,
-            env={**os.environ, "OTTLA_CORPUS": str(tmp_path)},
+            env={**os.environ, "CARGO_PROFILE_GATE_OPT_LEVEL": "0", "OTTLA_CORPUS": str(tmp_path)},
             capture_output=True,
             text=True,
             timeout=800,
