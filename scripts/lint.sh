@@ -3,6 +3,7 @@
 # `lint.sh python` run a half; the first needs no .venv.
 status=0
 bin=.venv/bin
+. scripts/cargo.sh
 
 check() {
     printf '\n-- %s\n' "$*"
@@ -11,7 +12,7 @@ check() {
 
 rust() {
     check cargo fmt --all --check
-    check cargo clippy --workspace --all-targets --locked -- -D warnings
+    check clippy
 }
 
 python() {

@@ -1,63 +1,70 @@
 #!/bin/sh
-# The lanes of `make test`. Every lane runs; the status says whether all passed, and pytest's closing line is the last. Arguments
-# go to pytest.
-logs=target/lanes
-rm -rf $logs
-mkdir -p $logs
+# The gate (`make test`): lint, Rust tests, the simulation's first seeds, and every Python test that needs no JVM, Go, cargo or Spark.
+# Nothing is retried. Arguments go to the main run of pytest. Logs and results are in target/gate.
+set -u
+out=target/gate
+python=.venv/bin/python
+rm -rf $out
+mkdir -p $out
 
-# Nobody builds a second time what CI builds.
-[ -z "${CI:-}" ] || export CARGO_INCREMENTAL=0
-
+# lane NAME COMMAND...: runs a command with its output in a log, and notes whether it passed.
 lane() {
     name=$1
     shift
     begin=$(date +%s)
-    if "$@" >"$logs/$name.log" 2>&1; then result=passed; else result=FAILED; fi
-    printf '%-12s %s in %d s\n' "$name" $result $(($(date +%s) - begin)) | tee -a $logs/summary
+    if "$@" >"$out/$name.log" 2>&1; then result=passed; else result=FAILED; fi
+    printf '%-12s %s in %d s\n' "$name" $result $(($(date +%s) - begin)) | tee -a $out/summary
+    [ $result = passed ]
 }
 
-# The extension module links against the interpreter that loads it; pytest is its test.
-rust="cargo test --workspace --exclude ottla-python --exclude ottla-sim --locked --no-fail-fast"
+# Runs a function of cargo.sh after what the tests need.
+behind() { nice -n 10 sh -c '. scripts/cargo.sh && "$@"' sh "$@"; }
 
-# Optimised: it runs clients and brokers for many simulated hours.
-simulation="cargo test --release --locked -p ottla-sim --quiet"
+# shown NAME COMMAND...: a lane whose output is shown while it runs.
+shown() {
+    name=$1
+    tail -n 0 -F "$out/$name.log" 2>/dev/null &
+    tail=$!
+    lane "$@"
+    code=$?
+    kill $tail
+    return $code
+}
 
-# Two rows of lanes at a time, since each waits for its last crate or its slowest test with one core.
-printf '==== rust and corpus beside setup and wheel\n'
+failed() { grep -q FAILED $out/summary; }
+
+# What failed comes last, for readers who keep only the last lines.
+finish() {
+    for name in $(sed -n 's/^\([a-z]*\) *FAILED.*/\1/p' $out/summary); do
+        printf '\n==== %s\n' "$name"
+        grep -q '^FAILED at ' "$out/$name.log" && grep -A 3 '^FAILED at ' "$out/$name.log" || tail -n 300 "$out/$name.log"
+    done
+    printf '\n==== lanes\n%s\n\n' "$(cat $out/summary)"
+    $python -m tests.rings.closing $out/*.json $out/*.log
+    ! failed
+    exit
+}
+
+pytest="$python -m pytest --ring gate"
+
+printf '==== before any build: formats, lints, types, architecture\n'
+lane packages make .venv/dev.stamp || finish
+lane lint scripts/lint.sh python || finish
+
+printf '\n==== the extension\n'
+lane extension make .venv/gate.stamp || finish
+
+# Tests mostly wait; compilers take the time that they leave.
+printf '\n==== Python, beside the Rust tests, the simulation and clippy\n'
 {
-    lane rust $rust --quiet
-    # Every line of Kafka's classes once more, with the table of what was counted.
-    lane corpus $rust --test messages --test refusals -- --nocapture
+    lane rust behind rust_tests --no-fail-fast
+    lane simulation behind simulation --quiet
+    lane clippy behind scripts/lint.sh rust
 } &
-{
-    lane setup make setup
-    # tests/install puts it into an empty environment.
-    lane wheel scripts/wheel.sh
-} &
-wait
+rust=$!
+shown python $pytest -m 'not alone' --numprocesses 6 --dist worksteal --results $out/python.json "$@"
+wait $rust
 
-# What is left has no clock to fear: it takes the processor time that pytest leaves. Clippy comes late, for tests/conformance
-# runs tests of Rust, which wait while it builds.
-printf '\n==== python, beside simulation, clippy and lint\n'
-{
-    lane simulation nice -n 19 $simulation
-    lane clippy nice -n 19 scripts/lint.sh rust
-    lane lint nice -n 19 scripts/lint.sh python
-} &
-# Most of these tests wait for brokers, so several run at a time; a file's tests share brokers and stay together. In the order of
-# names, for the files with the fewest tests are not the shortest.
-{
-    .venv/bin/python -m pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder "$@" || touch $logs/pytest-FAILED
-} 2>&1 | tee $logs/python.log
-wait
-
-for log in rust corpus setup wheel simulation clippy lint; do
-    printf '\n==== %s\n' $log
-    cat $logs/$log.log
-done
-printf '\n==== lanes\n%s\n\n' "$(cat $logs/summary)"
-# Once more, for whoever keeps the last lines only.
-grep -o 'FAILED at .*' $logs/python.log
-grep '^hung: ' $logs/python.log
-tail -n 1 $logs/python.log
-! grep -q FAILED $logs/summary && [ ! -e $logs/pytest-FAILED ]
+printf '\n==== alone: processor time, memory, import time\n'
+shown alone $pytest -m alone --results $out/alone.json
+finish

@@ -1,4 +1,4 @@
-"""What all tests share: programs that may be missing on a laptop and never under CI, and failures told as they come."""
+"""What all tests share: rings, programs that may be missing on a laptop and never under CI, and failures reported at once."""
 
 import ctypes.util
 import importlib.util
@@ -11,6 +11,10 @@ import pytest
 from hypothesis import settings
 from hypothesis.database import DirectoryBasedExampleDatabase
 
+from tests.brokers import runs
+from tests.brokers.limits import pytest_timeout_cancel_timer, pytest_timeout_set_timer  # noqa: F401 hooks
+from tests.rings import results, selection
+
 ROOT = Path(__file__).parents[1]
 
 # On a busy machine a single example may take long; the test as a whole has its deadline.
@@ -21,36 +25,56 @@ settings.load_profile("ottla")
 
 UNDER_CI = os.environ.get("CI", "").lower() not in {"", "0", "false"}
 MISSING = pytest.StashKey[dict[str, int]]()
-# The section of a report on a test that hung, in which lines say where.
-HUNG = "hung"
+
+
+def pytest_addoption(parser):
+    parser.addoption(
+        "--ring",
+        choices=selection.RINGS,
+        help="run only the tests of this ring; without it, all but those of `nightly` (tests/README.md)",
+    )
+    parser.addoption("--results", type=Path, help="write counts and failures to this file (tests/rings/results.py)")
+
+
+def pytest_collection_modifyitems(config, items):
+    """Mark the real tests, keep those of the chosen ring, and refuse a whole run from which tests are missing."""
+    chosen = config.getoption("ring")
+    kept, left_out = [], []
+    for item in items:
+        if selection.is_real(item):
+            item.add_marker("real")
+        of = selection.ring(item)
+        # A test that is named runs, whatever its ring.
+        wanted = of == chosen or (chosen is None and (of != "nightly" or "::" in "".join(config.args)))
+        (kept if wanted else left_out).append(item)
+    items[:] = kept
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+    whole = config.args_source is pytest.Config.ArgsSource.TESTPATHS
+    if chosen and whole and (why := selection.hidden(chosen, len(kept))):
+        raise pytest.UsageError(why)
 
 
 def pytest_configure(config):
     config.stash[MISSING] = {}
+    runs.begin()
     # A shell that runs tests in the background has them ignore Ctrl-C, which some of them send.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    # A run that is stopped before its end has no summary.
-    if config.getoption("numprocesses", None):
-        config.pluginmanager.register(Told(config))
+    # Workers of a run send their reports to the process that hands the tests out.
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(results.Recorder(config, config.getoption("results")))
 
 
-class Told:
-    """Tells a failure when it comes, in the run that hands the tests out."""
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item, call):
+    report = yield
+    results.note_verdict(report, call)
+    return report
 
-    def __init__(self, config):
-        self.config = config
 
-    def pytest_runtest_logreport(self, report):
-        if not report.failed:
-            return
-        terminal = self.config.pluginmanager.get_plugin("terminalreporter")
-        crash = getattr(report.longrepr, "reprcrash", None)
-        reason = crash.message if crash else str(report.longrepr)
-        terminal.ensure_newline()
-        terminal.write_line(f"FAILED at {report.when}: {report.nodeid}: {reason.strip()[:300]}", red=True)
-        for line in dict(report.sections).get(HUNG, "").splitlines():
-            terminal.write_line(f"{HUNG}: {line[:300]}", red=True)
+def pytest_unconfigure(config):
+    runs.end()
 
 
 def present(tool: str) -> bool:

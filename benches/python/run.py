@@ -290,10 +290,14 @@ def of_other_build(way: Way, other: Path) -> list[Way]:
 
 
 def built_checkout(text: str) -> Path:
-    """A checkout of ottla that holds its compiled extension, as an argument of the command line."""
+    """A checkout of ottla that holds its release build, as an argument of the command line."""
     path = Path(text).resolve()
     if not any(path.glob("python/ottla/_ottla*.so")):
         raise argparse.ArgumentTypeError(f"{path}/python/ottla holds no compiled extension: run `make setup` in {path}")
+    if (path / ".venv" / "gate.stamp").exists():
+        raise argparse.ArgumentTypeError(
+            f"{path} holds the build of `make test`, which is slower: run `make setup` in {path}"
+        )
     return path
 
 
@@ -323,6 +327,11 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, help="repeats of each measurement; default 5, for scaling 3")
     parser.add_argument("--out", type=Path, default=ROOT / "benches" / "out")
     args = parser.parse_args()
+    if not args.quick:
+        try:
+            built_checkout(str(ROOT))
+        except argparse.ArgumentTypeError as error:
+            parser.error(str(error))
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by a signal"))  # and the broker with it
     words = args.only.split()
     of_clients_alone = args.clients or args.other or args.tls

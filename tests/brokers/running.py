@@ -4,53 +4,54 @@ from __future__ import annotations
 
 import contextlib
 import sys
-import tempfile
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from filelock import FileLock, Timeout
-
-from tests.brokers.brokers import QUICK, Cluster, NotUp, listens
+from tests.brokers import limits, runs, tokens
+from tests.brokers.brokers import OPTIONS, Cluster, NotUp, java_program, quick
+from tests.brokers.ports import free_ports
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 # Tests write records of any age; Kafka deletes what is older than seven days when it looks, every five minutes. In hours, as
 # releases before 0.11 know no retention without an end.
 KEPT = {"log.retention.hours": "876000"}
+# Seconds in which a start has to succeed. Beside compilers a broker had a twentieth of a core, and was not up within 90.
+START = 180.0
+
+
+class StartError(Exception):
+    """A cluster did not come up, twice. pytest keeps an `Exception` of a fixture for the tests that follow, but no SystemExit."""
 
 
 @contextlib.contextmanager
 def running(folder: Path, *, grace: float = 0, purge: bool = True, **options: Any) -> Iterator[Cluster]:
     """A cluster with these options of the harness, which keeps old records; `grace` and `purge` say how it ends."""
-    options["config"] = KEPT | options.get("config", {})
-    options["jvm"] = [*QUICK, *options.get("jvm", ())]
-    with free_ports() as port:
-        try:
-            cluster = Cluster.start(folder, port=port, **options)
-        except NotUp as why:
-            # That a broker does not come up on a busy machine is not what tests are about; the second time it is.
-            print(f"{folder}: started once more: {why}", file=sys.stderr)
-            cluster = Cluster.start(folder / "again", port=port, **options)
+    with tokens.held(tokens.NODE * options.get("nodes", 1)), free_ports() as port:
+        cluster = start(folder, port, **options)
         try:
             yield cluster
         finally:
             cluster.stop(grace=grace, purge=purge)
 
 
-@contextlib.contextmanager
-def free_ports() -> Iterator[int]:
-    """The first of 100 ports that nobody listens on, as the harness takes them; kept from other runs meanwhile."""
-    locks = Path(tempfile.gettempdir()) / "ottla-test-ports"
-    locks.mkdir(exist_ok=True)
-    for base in range(23000, 30000, 100):
-        with contextlib.ExitStack() as kept:
-            try:
-                kept.enter_context(FileLock(locks / str(base), blocking=False))
-            except Timeout:
-                continue
-            if any(listens(base + i) for i in range(100)):
-                continue
-            yield base
-            return
-    raise SystemExit("no 100 free ports between 23000 and 30000")
+def start(folder: Path, port: int, **options: Any) -> Cluster:
+    """Start a cluster with these options of the harness, which keeps old records; the run ends it at the latest."""
+    release, java = options.get("version", OPTIONS["version"]), options.get("java") or java_program()
+    options["config"] = KEPT | options.get("config", {})
+    options.setdefault("timeout", START)
+    options["jvm"] = [*quick(release, java), *options.get("jvm", ())]
+    # The start has a deadline of its own, and no test is about its length.
+    with limits.suspended():
+        runs.keep(folder)
+        try:
+            return Cluster.start(folder, port=port, **options)
+        except NotUp as why:
+            # That a broker does not come up on a busy machine is not what tests are about; the second time it is.
+            print(f"{folder}: started once more: {why}", file=sys.stderr)
+        runs.keep(folder / "again")
+        try:
+            return Cluster.start(folder / "again", port=port, **options)
+        except NotUp as why:
+            raise StartError(str(why)) from why

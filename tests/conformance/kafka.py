@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from filelock import FileLock
 
-from tests.brokers.brokers import QUICK, fetch, libs, resolve, sh
+from tests.brokers import jars
+from tests.brokers.brokers import quick
+from tests.brokers.jars import fetch, libs, resolve, sh
 from tests.conformance import refusals
 
 if TYPE_CHECKING:
@@ -59,22 +61,23 @@ def client(version: str) -> Path:
 @functools.cache
 def class_path(version: str) -> str:
     """The programs, compiled for the release, and its jars; compiled again where a source is newer."""
-    jars = fetch(version)
+    kafka = jars.class_path(fetch(version))
     sources = [SOURCES / f"{program}.java" for program in PROGRAMS[version]]
     classes = Path(__file__).parents[2] / "target" / "conformance" / version
     stamp = classes / "stamp"
     classes.mkdir(parents=True, exist_ok=True)
     with FileLock(classes / "lock"):
         if not stamp.exists() or stamp.stat().st_mtime < max(source.stat().st_mtime for source in sources):
-            sh("javac", "-nowarn", "-cp", f"{jars}/*", "-d", classes, *sources)
+            sh("javac", "-nowarn", "-cp", kafka, "-d", classes, *sources)
             stamp.touch()
-    return f"{classes}{os.pathsep}{jars}/*"
+    # The jars come first: an archive of their classes fits a class path that begins with them.
+    return f"{kafka}{os.pathsep}{classes}"
 
 
 def run(version: str, program: str, *args: object, lines: Iterable[str] = ()) -> str:
     """What a program writes to its standard output, given these lines; a failure raises with its errors."""
     done = subprocess.run(
-        ["java", *QUICK, "-Xmx1g", "-cp", class_path(version), program, *map(str, args)],
+        ["java", *quick(version, "java"), "-Xmx1g", "-cp", class_path(version), program, *map(str, args)],
         input="".join(f"{line}\n" for line in lines),
         capture_output=True,
         text=True,

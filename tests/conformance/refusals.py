@@ -21,7 +21,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parents[1]))
 
-from tests.brokers import brokers  # noqa: E402
+from tests.brokers import brokers, jars  # noqa: E402
 
 # Each corpus of requests, and the release that answers them.
 CORPORA = {"schemas-4.4.0.jsonl.gz": "4.4.0", "schemas-3.9.1-only.jsonl.gz": "3.9.1"}
@@ -54,11 +54,12 @@ def answers(asked: list[str], release: str) -> bytes:
     """What the classes of a release answer, a line each."""
     if shutil.which("javac") is None:
         raise SystemExit("javac is needed, and not found")
-    jars = f"{brokers.fetch(release)}/*"
+    kafka = jars.class_path(jars.fetch(release))
     with tempfile.TemporaryDirectory() as classes:
         source = HERE / "java" / "ErrorResponses.java"
-        subprocess.run(["javac", "-cp", jars, "-d", classes, str(source)], check=True, timeout=120)
-        run = ["java", *brokers.QUICK, "-Dlog4j2.level=OFF", "-cp", f"{classes}:{jars}", "ErrorResponses"]
+        subprocess.run(["javac", "-cp", kafka, "-d", classes, str(source)], check=True, timeout=120)
+        archived = brokers.quick(release, "java")
+        run = ["java", *archived, "-Dlog4j2.level=OFF", "-cp", f"{kafka}:{classes}", "ErrorResponses"]
         text = "".join(f"{line}\n" for line in asked).encode()
         return subprocess.run(run, input=text, stdout=subprocess.PIPE, check=True, timeout=120).stdout
 

@@ -1,7 +1,7 @@
-"""Kafka's classes write the corpora anew: under the seed of the kept ones, and under one that nobody has seen.
+"""Kafka's classes write the corpora again: with the seed of the stored ones and, in `make nightly`, with a new seed.
 
-That one is new with each tree of files that is tested, so that a failure stays until something was done about it.
-`OTTLA_SEED=N pytest tests/conformance` takes another; a failure says its seed.
+The new seed is `OTTLA_SEED`; without it, a number made from the tree of files, so that a failure stays until it is mended.
+A failure prints its seed.
 """
 
 from __future__ import annotations
@@ -47,20 +47,23 @@ def test_the_kept_corpora_are_what_the_jars_write(tmp_path):
         assert not different, f"{name}: lines {different[:5]}"
 
 
-def seed_of_the_tree() -> int:
-    """A number that changes with every commit that changes a file; any number where there is no repository."""
+def new_seed() -> int:
+    """`OTTLA_SEED`, or a number that changes with every commit that changes a file; any number where there is no repository."""
+    if seed := os.environ.get("OTTLA_SEED"):
+        return int(seed)
     git = ["git", "rev-parse", "HEAD^{tree}"]
     tree = subprocess.run(git, cwd=ROOT, capture_output=True, text=True, timeout=20, check=False).stdout.strip()
     return int(tree[:7], 16) if tree else random.SystemRandom().randrange(1 << 28)
 
 
+@pytest.mark.nightly
 @pytest.mark.needs("cargo")
 def test_a_corpus_under_a_fresh_seed_holds(tmp_path):
-    seed = int(os.environ.get("OTTLA_SEED") or seed_of_the_tree())
+    seed = new_seed()
     print(f"OTTLA_SEED={seed}")
     kafka.generate(seed, tmp_path, FRESH_GROUPS)
     assert lines(tmp_path / CORPORA[-1]) != lines(KEPT / CORPORA[-1])
-    # As the lane `rust` of `make test` says it, so that nothing is built twice.
+    # As `make test` says it, so that nothing is built twice.
     checked = ["--workspace", "--exclude", "ottla-python", "--exclude", "ottla-sim", "--locked", "--quiet"]
     for tests in (
         [*checked, "--test", "messages", "--test", "refusals", "--test", "assignors"],
@@ -80,9 +83,12 @@ def test_a_corpus_under_a_fresh_seed_holds(tmp_path):
         assert " passed; " in done.stdout.replace(" 0 passed; ", ""), done.stdout
 
 
-def test_assignors_of_both_releases_assign_alike(tmp_path):
+@pytest.mark.parametrize(
+    "seed", [pytest.param(KEPT_SEED, id="stored"), pytest.param(new_seed(), id="new", marks=pytest.mark.nightly)]
+)
+def test_assignors_of_both_releases_assign_alike(seed, tmp_path):
     for release in (kafka.NEWEST, kafka.OLDER):
-        kafka.run(release, "AssignorOracle", seed_of_the_tree(), 250, tmp_path / release)
+        kafka.run(release, "AssignorOracle", seed, 250, tmp_path / release)
     newest, older = lines(tmp_path / kafka.NEWEST), lines(tmp_path / kafka.OLDER)
-    assert len(newest) == 4 * 250
-    assert [i for i, (a, b) in enumerate(zip(newest, older, strict=True)) if a != b] == []
+    assert len(newest) == 4 * 250, f"seed {seed}"
+    assert [i for i, (a, b) in enumerate(zip(newest, older, strict=True)) if a != b] == [], f"seed {seed}"

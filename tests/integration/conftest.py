@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import itertools
+import inspect
 import re
 import select
 import subprocess
 import sys
 import time
+import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,15 +18,19 @@ import pytest
 
 import ottla
 from ottla.testing import Broker
+from tests.brokers import tokens
 from tests.brokers.running import running
+from tests.brokers.shared import shared
 from tests.integration.peers import franz
 from tests.integration.peers.aio_kafka import AioKafka
 from tests.integration.peers.base import DEADLINE
 from tests.integration.peers.confluent import Confluent
 from tests.integration.peers.java import VERSION, Java
 from tests.integration.peers.kafka_python import KafkaPython
+from tests.python.conftest import Api, AsyncApi, UvloopApi
 from tests.python.conftest import api as api  # noqa: PLC0414 a fixture
 from tests.python.conftest import each_api as pytest_generate_tests  # noqa: F401 a hook
+from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -43,11 +48,58 @@ PEERS = [
 ]
 
 
+# Before what deselects tests by their marks.
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """kafka-python leaves sockets to the garbage collector; that is not what these tests are about."""
     for item in items:
-        if Path(__file__).parent in item.path.parents:
-            item.add_marker(pytest.mark.filterwarnings("ignore::ResourceWarning"))
+        if Path(__file__).parent not in item.path.parents or not isinstance(item, pytest.Function):
+            continue
+        # kafka-python leaves sockets to the garbage collector; that is not what these tests are about.
+        item.add_marker(pytest.mark.filterwarnings("ignore::ResourceWarning"))
+        if is_real(item) and not has_its_turn(item):
+            item.add_marker(pytest.mark.nightly)
+
+
+def is_real(item: pytest.Item) -> bool:
+    """Whether the test needs real Kafka or a client that is not Python's."""
+    return any({"java", "mvn", "go"} & set(mark.args) for mark in item.iter_markers("needs"))
+
+
+def has_its_turn(item: pytest.Function) -> bool:
+    """Whether a test with real Kafka or Java runs each time; `make nightly` runs the others, too.
+
+    The tests of a file, and the parameters of a test, take the facades in turn, so that each facade meets the real Kafka of each
+    file. On the embedded broker, and where the test is marked `each_api`, each facade runs each time. Java's console clients, of
+    which each call starts a JVM, run with every second codec or broker: the other clients run with all of them.
+    """
+    if not hasattr(item, "callspec"):
+        return True
+    params = item.callspec.params
+    if params.get("peer") == "java-console":
+        return place(item, but="peer") % 2 == 0
+    if "api" not in params or item.get_closest_marker("each_api"):
+        return True
+    facades = [Api, AsyncApi, UvloopApi] if item.get_closest_marker("uvloop") else [Api, AsyncApi]
+    tests = [
+        name
+        for name, test in vars(item.module).items()
+        if name.startswith("test_") and "api" in inspect.signature(test).parameters
+    ]
+    turn = tests.index(item.originalname) + place(item, but="api")
+    return params["api"] is facades[turn % len(facades)]
+
+
+def place(item: pytest.Function, but: str) -> int:
+    """The sum of the positions that a test's parameters, but for one, have among their values."""
+    positions = dict(item.callspec.indices)
+    # Those that no fixture takes are numbered by pytest together.
+    for mark in item.iter_markers("parametrize"):
+        names = mark.args[0].split(",") if isinstance(mark.args[0], str) else mark.args[0]
+        rows = [value.values if hasattr(value, "marks") else value for value in mark.args[1]]
+        row = tuple(item.callspec.params[name] for name in names)
+        positions |= dict.fromkeys(names, 0)
+        positions[names[0]] = [value if isinstance(value, tuple) else (value,) for value in rows].index(row)
+    return sum(position for name, position in positions.items() if name != but)
 
 
 @pytest.fixture(autouse=True)
@@ -82,10 +134,22 @@ def kafka_for_a_while(folder: Path, **options: Any) -> Iterator[Cluster]:
 
 
 @pytest.fixture(scope="package")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """A real Kafka of one node, shared by this folder's tests; for those marked `REAL`."""
-    with kafka_for_a_while(tmp_path_factory.mktemp("kafka"), version=VERSION, grace=1.0) as cluster:
+def shared_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with shared(tmp_path_factory.mktemp("kafka"), VERSION) as cluster:
         yield cluster
+
+
+@pytest.fixture(autouse=True)
+def token(request: pytest.FixtureRequest) -> Iterator[None]:
+    """One for a test that uses the shared cluster."""
+    with tokens.held(tokens.NODE) if "shared_cluster" in request.fixturenames else contextlib.nullcontext():
+        yield
+
+
+@pytest.fixture(scope="package")
+def cluster(shared_cluster: Cluster) -> Cluster:
+    """A real Kafka of one node, shared by all tests of the run; for those marked `REAL`."""
+    return shared_cluster
 
 
 @pytest.fixture(scope="package")
@@ -107,14 +171,6 @@ def peer(request: pytest.FixtureRequest) -> Peer:
     return {p.name: p for p in (Confluent(), AioKafka(), KafkaPython(), Java())}[request.param]
 
 
-def wait_until(happened: Callable[[], bool], what: str) -> None:
-    """Wait for what a cluster does soon after the controller has answered: a broker learns of it a little later."""
-    end = time.monotonic() + 40
-    while not happened():
-        assert time.monotonic() < end, f"not within 40 s: {what}"
-        time.sleep(0.05)
-
-
 def wait_for_markers(bootstrap: str, topic: str, partitions: int) -> None:
     """A broker answers the end of a transaction before its markers are in the log, and readers of what is committed end there."""
     every = [ottla.TopicPartition(topic, partition) for partition in range(partitions)]
@@ -128,10 +184,9 @@ def wait_for_markers(bootstrap: str, topic: str, partitions: int) -> None:
 @pytest.fixture(scope="session")
 def new_topic() -> Callable[..., str]:
     """Make a topic of a name of its own, through our Admin, and return the name."""
-    numbers = itertools.count(1)
 
     def make(bootstrap: str, partitions: int = 1, config: dict[str, str] | None = None) -> str:
-        name = f"topic-{next(numbers)}"
+        name = f"topic-{uuid.uuid4().hex[:12]}"
         with ottla.Admin(bootstrap) as admin:
             admin.create_topics([ottla.NewTopic(name, partitions, 1, config=config)])
             wait_until(lambda: name in admin.list_topics(), f"the broker knows {name}")

@@ -11,8 +11,8 @@ from kafka import KafkaAdminClient
 from kafka import TopicPartition as ForeignPartition
 from kafka.errors import KafkaError as ForeignError
 
-from tests.integration.conftest import wait_until
 from tests.integration.peers.confluent import Confluent
+from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any
 from confluent_kafka import Consumer, TopicPartition
 
 import ottla
-from tests.integration.conftest import wait_until
 from tests.integration.peers.base import DEADLINE
+from tests.waiting import wait_for_ours
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -199,7 +199,7 @@ def all_go_on(members: list[Member], since: float) -> None:
         recent = [{p for at, given in list(life.polls) if at > since for p, _ in given} for life in living]
         return all(recent) and set().union(*recent) == set(range(PARTITIONS))
 
-    wait_until(so, f"{living[-1].name} and another one share the partitions")
+    wait_for_ours(so, f"{living[-1].name} and another one share the partitions")
 
 
 def judge(lives: Iterable[Life], control: Control | None = None) -> str:

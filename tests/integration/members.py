@@ -13,9 +13,9 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import ottla
-from tests.integration.conftest import wait_until
 from tests.integration.peers.base import DEADLINE, until
 from tests.python.conftest import Api
+from tests.waiting import wait_for_ours
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -136,16 +136,16 @@ def leaves_and_comes_back(
     lost: list[int] = []
     with api.consumer(bootstrap, group_id=topic, max_poll_interval_ms=3000, **options) as slow:
         slow.subscribe(topic, on_lost=lambda partitions: lost.append(len(partitions)))
-        wait_until(lambda: len(api(slow.poll(0.1))) > 0, "it reads")
+        wait_for_ours(lambda: len(api(slow.poll(0.1))) > 0, "it reads")
         other = join()
-        wait_until(lambda: other.has() == PARTITIONS, "the other one has all, without any poll of the first")
+        wait_for_ours(lambda: other.has() == PARTITIONS, "the other one has all, without any poll of the first")
         assert lost == []
 
         def is_back() -> bool:
             api(slow.poll(0.05))
             return len(slow.assignment()) == PARTITIONS // 2
 
-        wait_until(is_back, "it has its half again")
+        wait_for_ours(is_back, "it has its half again")
         assert lost == [PARTITIONS]
         other.leave()
 

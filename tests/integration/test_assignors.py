@@ -14,11 +14,12 @@ from kafka.coordinator.assignors.abstract import (
 )
 
 import ottla
-from tests.integration.conftest import REAL, kafka_for_a_while, wait_until
+from tests.integration.conftest import REAL
 from tests.integration.peers.base import DEADLINE
+from tests.waiting import wait_for_ours
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from ottla._ottla import Partition
 
@@ -120,27 +121,25 @@ def of_kafka_python(bootstrap: str, topic: str, size: int) -> Polling:
 
 
 @pytest.fixture(scope="module")
-def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    config = {"group.initial.rebalance.delay.ms": "0"}
-    with kafka_for_a_while(tmp_path_factory.mktemp("kafka"), version="4.4.0", config=config) as cluster:
-        yield str(cluster.st["bootstrap"]["PLAINTEXT"])
+def bootstrap(kafka: str) -> str:
+    return kafka
 
 
 def test_whoever_leads_both_members_do_as_the_assignor_says(bootstrap: str, new_topic: Callable[..., str]) -> None:
     topic = new_topic(bootstrap, PARTITIONS)
     assignor = Sized(1)
     mine = ours(bootstrap, topic, assignor)
-    wait_until(lambda: mine.has() == PARTITIONS, "ours has all")
+    wait_for_ours(lambda: mine.has() == PARTITIONS, "ours has all")
     larger = of_kafka_python(bootstrap, topic, 2)
-    wait_until(lambda: (mine.has(), larger.has()) == (0, PARTITIONS), "the larger one has all, as ours has decided")
+    wait_for_ours(lambda: (mine.has(), larger.has()) == (0, PARTITIONS), "the larger one has all, as ours has decided")
     assert assignor.led == 2
     mine.leave()
     # Who stays leads now.
     largest = Sized(3)
     mine = ours(bootstrap, topic, largest)
-    wait_until(lambda: (mine.has(), larger.has()) == (PARTITIONS, 0), "ours has all, as kafka-python has decided")
+    wait_for_ours(lambda: (mine.has(), larger.has()) == (PARTITIONS, 0), "ours has all, as kafka-python has decided")
     assert largest.led == 0
     larger.leave()
-    wait_until(lambda: largest.led == 1, "ours leads")
-    wait_until(lambda: mine.has() == PARTITIONS, "ours has all")
+    wait_for_ours(lambda: largest.led == 1, "ours leads")
+    wait_for_ours(lambda: mine.has() == PARTITIONS, "ours has all")
     mine.leave()

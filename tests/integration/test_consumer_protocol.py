@@ -21,7 +21,7 @@ import ottla
 from ottla import SubscriptionPattern, errors
 from ottla.testing import Broker
 from tests.brokers.brokers import java_tool
-from tests.integration.conftest import REAL, kafka_for_a_while, wait_until
+from tests.integration.conftest import REAL, kafka_for_a_while
 from tests.integration.members import (
     PARTITIONS,
     RECORDS,
@@ -36,6 +36,7 @@ from tests.integration.members import (
 )
 from tests.integration.peers.base import DEADLINE
 from tests.integration.peers.java import VERSION, Java
+from tests.waiting import wait_for_ours
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -141,21 +142,22 @@ def test_members_that_come_and_go_read_everything_once(bootstrap: str, api: Api,
     fill(bootstrap, topic, 0, RECORDS // 4)
     options = {"group_remote_assignor": assignor, "api": api}
     one = member(bootstrap, topic, **options)
-    wait_until(lambda: len(one.read) == RECORDS // 4, "the first reads all there is")
+    wait_for_ours(lambda: len(one.read) == RECORDS // 4, "the first reads all there is")
     two = member(bootstrap, topic, **options)
-    wait_until(lambda: one.has() == two.has() == PARTITIONS // 2, "the second has its half")
+    wait_for_ours(lambda: one.has() == two.has() == PARTITIONS // 2, "the second has its half")
     fill(bootstrap, topic, RECORDS // 4, RECORDS // 4)
-    wait_until(lambda: len({*one.read, *two.read}) == RECORDS // 2, "both read all there is")
+    wait_for_ours(lambda: len({*one.read, *two.read}) == RECORDS // 2, "both read all there is")
     assert len(two.read) >= RECORDS // 8
     three = member(bootstrap, topic, **options)
-    wait_until(lambda: three.has() >= 1, "the third has a part")
+    wait_for_ours(lambda: three.has() >= 1, "the third has a part")
     first = one.leave()
     fill(bootstrap, topic, RECORDS // 2, RECORDS // 2)
-    wait_until(lambda: whole(first, two.read, three.read), "those who stay read the rest")
+    wait_for_ours(lambda: whole(first, two.read, three.read), "those who stay read the rest")
     assert protocol(bootstrap, topic).lower() == "consumer"
     all_once(first, two.leave(), three.leave())
 
 
+@pytest.mark.each_api
 def test_who_takes_over_from_a_killed_member_repeats_little_and_skips_nothing(bootstrap: str, api: Api) -> None:
     topic = f"killed-{api.name}"
     fill(bootstrap, topic)
@@ -166,7 +168,7 @@ def test_who_takes_over_from_a_killed_member_repeats_little_and_skips_nothing(bo
     assert sum(committed.values()) >= RECORDS // 4
     assert all((partition, offset - 1) in read for partition, offset in committed.items() if offset)
     heir = member(bootstrap, topic, api=api)
-    wait_until(lambda: whole(read, heir.read), "the rest is read")
+    wait_for_ours(lambda: whole(read, heir.read), "the rest is read")
     taken = heir.leave()
     repeated = {place for place in taken if place in read}
     assert all(offset >= committed[partition] for partition, offset in repeated)
@@ -198,14 +200,14 @@ def test_both_facades_share_and_take_over(api: Api, bootstrap: str) -> None:
             api(consumer.poll(0.05))
             return len(consumer.assignment()) == other.has() == PARTITIONS // 2
 
-        wait_until(shared, "each has its half")
+        wait_for_ours(shared, "each has its half")
         other.leave()
 
         def alone() -> bool:
             api(consumer.poll(0.05))
             return len(consumer.assignment()) == PARTITIONS
 
-        wait_until(alone, "it takes over")
+        wait_for_ours(alone, "it takes over")
     kinds = [event for event in events if event[1]]
     assert kinds[-3:] == [("revoke", 2), ("assign", 2), ("revoke", 4)]
 
@@ -216,8 +218,8 @@ def test_a_static_member_comes_back_and_no_other_takes_its_name(bootstrap: str, 
     name = {"group_instance_id": "one"}
     one = member(bootstrap, topic, api=api, **name)
     other = member(bootstrap, topic, api=api, group_instance_id="two")
-    wait_until(lambda: one.has() == other.has() == PARTITIONS // 2, "each has its half")
-    wait_until(lambda: len({*one.read, *other.read}) == RECORDS // 2, "all there is is read")
+    wait_for_ours(lambda: one.has() == other.has() == PARTITIONS // 2, "each has its half")
+    wait_for_ours(lambda: len({*one.read, *other.read}) == RECORDS // 2, "all there is is read")
     with (
         api.consumer(bootstrap, topics=topic, group_id=topic, **OPTIONS, **name) as impostor,
         pytest.raises(errors.KafkaError, match="UNRELEASED_INSTANCE_ID.*group.instance.id"),
@@ -226,11 +228,11 @@ def test_a_static_member_comes_back_and_no_other_takes_its_name(bootstrap: str, 
     mine, gone = set(one.consumer.assignment()), set(other.gone)
     first = one.leave()
     again = member(bootstrap, topic, api=api, **name)
-    wait_until(lambda: again.has() == PARTITIONS // 2, "it has its half again")
+    wait_for_ours(lambda: again.has() == PARTITIONS // 2, "it has its half again")
     assert set(again.consumer.assignment()) == mine
     assert other.gone == gone, "nothing moved meanwhile"
     fill(bootstrap, topic, RECORDS // 2, RECORDS // 2)
-    wait_until(lambda: whole(first, other.read, again.read), "the rest is read")
+    wait_for_ours(lambda: whole(first, other.read, again.read), "the rest is read")
     all_once(first, other.leave(), again.leave())
 
 
@@ -242,11 +244,10 @@ def test_topics_that_the_brokers_match(bootstrap: str, api: Api) -> None:
         consumer.subscribe(SubscriptionPattern(f"{prefix}-[a-z]"))
         records = api.poll(consumer, PARTITIONS)
         assert {record.topic for record in records} == {f"{prefix}-a"}
-        if api.name == "sync":
-            # Brokers match topics that are made later when 10 s have gone by.
-            fill(bootstrap, f"{prefix}-b", 0, PARTITIONS)
-            records = api.poll(consumer, PARTITIONS)
-            assert {record.topic for record in records} == {f"{prefix}-b"}
+        # Brokers match topics that are made later when 10 s have gone by.
+        fill(bootstrap, f"{prefix}-b", 0, PARTITIONS)
+        records = api.poll(consumer, PARTITIONS)
+        assert {record.topic for record in records} == {f"{prefix}-b"}
         # Names take its place.
         consumer.subscribe([f"other-{prefix}-a"])
         records = api.poll(consumer, PARTITIONS)
@@ -320,7 +321,7 @@ def test_a_group_with_members_of_confluent_kafka(bootstrap: str, api: Api) -> No
     options = {"bootstrap.servers": bootstrap, "group.id": topic, "auto.offset.reset": "earliest"}
     options |= {"group.protocol": "consumer", "auto.commit.interval.ms": "100"}
     ours = member(bootstrap, topic, api=api)
-    wait_until(lambda: len(ours.read) == PARTITIONS, "ours reads all there is")
+    wait_for_ours(lambda: len(ours.read) == PARTITIONS, "ours reads all there is")
     theirs, read = Confluent(options), Counter[tuple[int, int]]()
     theirs.subscribe([topic])
 
@@ -331,14 +332,14 @@ def test_a_group_with_members_of_confluent_kafka(bootstrap: str, api: Api) -> No
                 read[message.partition(), message.offset()] += 1
             return is_done()
 
-        wait_until(step, what)
+        wait_for_ours(step, what)
 
     polled(lambda: len(theirs.assignment()) == ours.has() == PARTITIONS // 2, "each has its half")
     fill(bootstrap, topic, PARTITIONS, RECORDS // 2 - PARTITIONS)
     polled(lambda: len({*ours.read, *read}) == RECORDS // 2, "both read all there is")
     theirs.close()
     fill(bootstrap, topic, RECORDS // 2, RECORDS // 2)
-    wait_until(lambda: whole(ours.read, read), "ours reads the rest")
+    wait_for_ours(lambda: whole(ours.read, read), "ours reads the rest")
     all_once(ours.leave(), read)
 
 
@@ -352,7 +353,7 @@ def test_a_group_with_a_java_member(cluster: str, options: dict[str, Any]) -> No
     bootstrap, topic = cluster, "with-java"
     fill(bootstrap, topic, 0, PARTITIONS)
     ours = Member(bootstrap, topic, **options)
-    wait_until(lambda: len(ours.read) == PARTITIONS, "ours reads all there is")
+    wait_for_ours(lambda: len(ours.read) == PARTITIONS, "ours reads all there is")
     theirs: Read = Counter()
     count = RECORDS // 4
 
@@ -362,12 +363,12 @@ def test_a_group_with_a_java_member(cluster: str, options: dict[str, Any]) -> No
 
     thread = threading.Thread(target=java, daemon=True)
     thread.start()
-    wait_until(lambda: ours.has() == PARTITIONS // 2, "each has its half")
+    wait_for_ours(lambda: ours.has() == PARTITIONS // 2, "each has its half")
     fill(bootstrap, topic, PARTITIONS, RECORDS - PARTITIONS)
     thread.join(DEADLINE)
     assert not thread.is_alive()
     # The console consumer goes back to the first message that it has not shown, commits that, and leaves.
-    wait_until(lambda: whole(ours.read, theirs), "ours reads the rest")
+    wait_for_ours(lambda: whole(ours.read, theirs), "ours reads the rest")
     all_once(ours.leave(), theirs)
 
 
@@ -376,7 +377,7 @@ def test_a_group_with_a_member_of_franz_go(bootstrap: str, api: Api, franz_progr
     topic = f"with-franz-{api.name}"
     fill(bootstrap, topic, 0, PARTITIONS)
     ours = member(bootstrap, topic, api=api)
-    wait_until(lambda: len(ours.read) == PARTITIONS, "ours reads all there is")
+    wait_for_ours(lambda: len(ours.read) == PARTITIONS, "ours reads all there is")
     theirs = franz_program.member(bootstrap, topic, topic, balancer="consumer")
     shares_with_franz(ours, theirs, bootstrap, topic)
 
@@ -388,22 +389,22 @@ def test_a_group_changes_from_classic_to_consumer_member_by_member(cluster: str,
     fill(bootstrap, topic, 0, RECORDS // 4)
     classic = CLASSIC | {"partition_assignment_strategy": strategy}
     one, two = Member(bootstrap, topic, **classic), Member(bootstrap, topic, **classic)
-    wait_until(lambda: one.has() == two.has() == PARTITIONS // 2, "each has its half")
-    wait_until(lambda: len({*one.read, *two.read}) == RECORDS // 4, "all there is is read")
+    wait_for_ours(lambda: one.has() == two.has() == PARTITIONS // 2, "each has its half")
+    wait_for_ours(lambda: len({*one.read, *two.read}) == RECORDS // 4, "all there is is read")
     assert protocol(bootstrap, topic).lower() == "classic"
     # The first of the new ones takes the group over, with its classic members.
     new = member(bootstrap, topic)
-    wait_until(lambda: new.has() >= 1 and one.has() + two.has() + new.has() == PARTITIONS, "all three share")
+    wait_for_ours(lambda: new.has() >= 1 and one.has() + two.has() + new.has() == PARTITIONS, "all three share")
     assert protocol(bootstrap, topic).lower() == "consumer"
     fill(bootstrap, topic, RECORDS // 4, RECORDS // 4)
-    wait_until(lambda: len({*one.read, *two.read, *new.read}) == RECORDS // 2, "all three read all there is")
+    wait_for_ours(lambda: len({*one.read, *two.read, *new.read}) == RECORDS // 2, "all three read all there is")
     first = one.leave()
     newer = member(bootstrap, topic, group_protocol="auto")
-    wait_until(lambda: newer.has() >= 1, "the one that replaces the first has a part")
+    wait_for_ours(lambda: newer.has() >= 1, "the one that replaces the first has a part")
     second = two.leave()
-    wait_until(lambda: new.has() == newer.has() == PARTITIONS // 2, "the new ones share")
+    wait_for_ours(lambda: new.has() == newer.has() == PARTITIONS // 2, "the new ones share")
     fill(bootstrap, topic, RECORDS // 2, RECORDS // 2)
-    wait_until(lambda: whole(first, second, new.read, newer.read), "the new ones read the rest")
+    wait_for_ours(lambda: whole(first, second, new.read, newer.read), "the new ones read the rest")
     assert (one.losses, two.losses, new.losses) == (0, 0, 0)
     all_once(first, second, new.leave(), newer.leave())
 
@@ -417,7 +418,7 @@ def test_a_transaction_is_fenced_by_the_member_that_has_left(bootstrap: str) -> 
         ottla.Consumer(bootstrap, topics=topic, group_id=topic, **options) as consumer,
         ottla.Producer(bootstrap, transactional_id=topic) as producer,
     ):
-        wait_until(lambda: len(consumer.poll(0.1)) > 0, "it reads")
+        wait_for_ours(lambda: len(consumer.poll(0.1)) > 0, "it reads")
         who = consumer.group_metadata()
         with producer.transaction():
             producer.send(target, b"done")
@@ -438,9 +439,9 @@ def test_a_group_is_described_as_others_describe_it(bootstrap: str, api: Api) ->
     one = member(bootstrap, topic, client_id="one", client_rack="r1")
     two = member(bootstrap, topic, client_id="two", group_instance_id="second")
     classic = Member(bootstrap, topic, **CLASSIC, client_id="classic")
-    wait_until(lambda: min(each.has() for each in (one, two, classic)) >= 1, "each has a part")
+    wait_for_ours(lambda: min(each.has() for each in (one, two, classic)) >= 1, "each has a part")
     with ottla.Admin(bootstrap) as ours:
-        wait_until(lambda: ours.describe_groups(group)[group].state == "Stable", "the group is stable")
+        wait_for_ours(lambda: ours.describe_groups(group)[group].state == "Stable", "the group is stable")
     with api.admin(bootstrap) as admin:
         found = api(admin.describe_groups([group]))[group]
         with pytest.raises(errors.NotFoundError, match="none"):

@@ -9,8 +9,9 @@ import pytest
 
 from ottla import protocol
 from ottla.testing import Broker
-from tests.integration.conftest import REAL, kafka_for_a_while, wait_until
+from tests.integration.conftest import REAL, kafka_for_a_while
 from tests.integration.peers.base import DEADLINE, until
+from tests.waiting import wait_until
 from tests.wire import Connection
 
 if TYPE_CHECKING:

@@ -196,6 +196,12 @@ def test_a_second_producer_fences_the_first(broker: Broker, identity: str) -> No
 
 
 @REAL
+@pytest.mark.parametrize(
+    "broker",
+    [*(pytest.param(where, marks=pytest.mark.nightly) for where in ("one node", "as 3.9")), "three nodes", "as 2.8"],
+    indirect=True,
+    scope="module",
+)
 def test_java_is_told_when_it_is_fenced_and_when_it_is_late(broker: Broker, identity: str) -> None:
     told = transactor("fence", broker.bootstrap_servers, TOPIC, identity)
     assert told == "ProducerFencedException"

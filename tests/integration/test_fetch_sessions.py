@@ -10,9 +10,12 @@ import pytest
 import ottla
 from ottla import protocol
 from ottla.testing import Broker
-from tests.integration.conftest import REAL, kafka_for_a_while, wait_until
+from tests.brokers import tokens
+from tests.brokers.shared import shared
+from tests.integration.conftest import REAL
 from tests.integration.messages import Message
 from tests.integration.peers.ours import Ottla
+from tests.waiting import wait_for_ours, wait_until
 from tests.wire import Connection
 
 if TYPE_CHECKING:
@@ -217,7 +220,7 @@ def bootstrap(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
         with Broker() as broker:
             yield broker.bootstrap_servers
         return
-    with kafka_for_a_while(tmp_path_factory.mktemp("kafka"), version=request.param) as cluster:
+    with tokens.held(tokens.NODE), shared(tmp_path_factory.mktemp("kafka"), request.param) as cluster:
         yield cluster.st["bootstrap"]["PLAINTEXT"]
 
 
@@ -236,7 +239,7 @@ def exchanged(consumer: ottla.Consumer, seconds: float) -> tuple[float, float]:
         changes[:] = [now - old for now, old in zip(totals(), before, strict=True)]
         return changes[0] >= 2
 
-    wait_until(asks_again, "two requests are sent")
+    wait_for_ours(asks_again, "two requests are sent")
     requests, sent, received = changes
     return sent / requests, received / requests
 
@@ -249,7 +252,7 @@ def read(consumer: ottla.Consumer) -> list[tuple[int, bytes | None]]:
         got.extend((record.partition, record.value) for record in consumer.poll(1.0))
         return bool(got)
 
-    wait_until(has_come, "a record")
+    wait_for_ours(has_come, "a record")
     return got
 
 
@@ -265,7 +268,7 @@ def test_an_idle_consumer_of_many_partitions_sends_and_gets_little(
         # New partitions of a real cluster get their leaders one after the other, once their files are made.
         consumer.end_offsets(partitions, timeout=90)
         consumer.assign(partitions)
-        wait_until(lambda: max(exchanged(consumer, 2.5)) < FEW, "all is told once, and what follows is small")
+        wait_for_ours(lambda: max(exchanged(consumer, 2.5)) < FEW, "all is told once, and what follows is small")
         for partition in (200, 3, 200):
             producer.send(topic, b"%d" % partition, partition=partition).result(20)
             assert read(consumer) == [(partition, b"%d" % partition)]

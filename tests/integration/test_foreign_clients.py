@@ -121,6 +121,13 @@ def test_group_shares_partitions_and_goes_on_where_it_committed(
 
 
 @REAL
+@pytest.mark.parametrize(
+    "embedded",
+    # The other clients' groups go on in each of them.
+    [*(pytest.param(where, marks=pytest.mark.nightly) for where in ("memory", "folder")), "process"],
+    indirect=True,
+    scope="module",
+)
 def test_java_goes_on_where_it_committed(embedded: str, new_topic: Callable[..., str]) -> None:
     java, topic = Java(), new_topic(embedded, 2)
     for start in (0, 50):
@@ -165,16 +172,13 @@ def test_kafka_reads_the_logs(tmp_path: Path, new_topic: Callable[..., str], pee
         for codec in CODECS:
             peer.produce(broker.bootstrap_servers, topic, codec, sent)
 
+    logs = sorted(str(log) for log in tmp_path.rglob(f"{topic}-*/*.log"))
+    command = ["--files", ",".join(logs), "--deep-iteration"]
+    printed = java_tool(VERSION, "org.apache.kafka.tools.DumpLogSegments", *command, timeout=DEADLINE).decode()
+    assert "isvalid: false" not in printed
+    dumps = printed.split("Dumping ")[1:]
     for partition in range(PARTITIONS):
-        logs = sorted(tmp_path.rglob(f"{topic}-{partition}/*.log"))
-        assert logs
-        dump = java_tool(
-            VERSION,
-            "org.apache.kafka.tools.DumpLogSegments",
-            *("--files", ",".join(map(str, logs)), "--deep-iteration"),
-            timeout=DEADLINE,
-        ).decode()
-        assert "isvalid: false" not in dump
+        dump = "".join(each for each in dumps if f"/{topic}-{partition}/" in each.partition("\n")[0])
         assert set(re.findall(r"compresscodec: (\w+)", dump)) == set(CODECS)
         offsets = [int(x) for x in re.findall(r"^\| offset: (\d+)", dump, re.MULTILINE)]
         assert offsets == list(range(len(CODECS) * sum(m.partition == partition for m in sent)))

@@ -27,7 +27,8 @@ def test_the_table_is_about_this_suite(suite: Suite) -> None:
     assert franz_suite.expected_size() == (franz_suite.version(), len(suite.names()))
 
 
-@pytest.mark.parametrize("nodes", [3, 1])
+# `make franz` runs it on one node, too.
+@pytest.mark.parametrize("nodes", [3, pytest.param(1, marks=pytest.mark.nightly)])
 def test_the_table_lists_all_that_does_not_pass(suite: Suite, nodes: int) -> None:
     with franz_suite.embedded(nodes) as broker:
         settings = franz_suite.settings(broker, nodes, RECORDS)

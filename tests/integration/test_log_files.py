@@ -15,7 +15,6 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-import ottla
 from ottla import protocol
 from tests.brokers.brokers import java_tool
 from tests.integration.conftest import REAL
@@ -66,8 +65,13 @@ def as_command_line_shows(path: Path) -> list[dict[str, Any]]:
 
 
 @pytest.fixture(scope="module")
-def busy(cluster: Cluster, kafka: str, new_topic: Callable[..., str]) -> tuple[Cluster, str]:
-    """A broker and a topic: after transactions, and groups of both protocols that committed and that were deleted."""
+def busy(start_kafka: Callable[..., Cluster], new_topic: Callable[..., str]) -> tuple[Cluster, str]:
+    """A broker and a topic: after transactions, and groups of both protocols that committed and that were deleted.
+
+    Nobody else uses the broker: its internal topics are read, too.
+    """
+    cluster = start_kafka()
+    kafka = cluster.st["bootstrap"]["PLAINTEXT"]
     topic = new_topic(kafka)
     for codec in CODECS:
         producer = Producer({"bootstrap.servers": kafka, "compression.type": codec, "linger.ms": 50})
@@ -239,47 +243,3 @@ def test_damage_in_a_real_segment(busy: tuple[Cluster, str], tmp_path: Path) -> 
         f"at byte {b.position} are damaged" in line
         for b, line in zip([good[1], good[-1]], skipped.stderr.splitlines(), strict=True)
     ] == [True] * 2
-
-
-def test_message_sets_of_an_old_broker(start_kafka: Callable[..., Cluster], tmp_path: Path) -> None:
-    """0.8.2.2 writes messages of magic 0; its own tool shows them."""
-    old = "0.8.2.2"
-    cluster = start_kafka(version=old)
-    bootstrap = cluster.st["bootstrap"]["PLAINTEXT"]
-    zookeeper = f"127.0.0.1:{cluster.ports['ZOOKEEPER']}"
-    made = ["--create", "--topic", "t", "--partitions", "1", "--replication-factor", "1"]
-    java_tool(old, "kafka.admin.TopicCommand", "--zookeeper", zookeeper, *made)
-    with ottla.Consumer(bootstrap) as consumer:  # The tool drops what it sends before the topic has a leader.
-        assert consumer.end_offsets([ottla.TopicPartition("t", 0)], DEADLINE) == {ottla.TopicPartition("t", 0): 0}
-    for codec in ("none", "gzip", "snappy", "lz4"):
-        lines = "".join(f"k{i}\t{codec} value {i}\n" for i in range(20)).encode()
-        options = ["--topic", "t", "--property", "parse.key=true", "--compression-codec", codec]
-        # By itself the tool waits for no answer, and its retry after 1.5 s would write a slow broker's records twice.
-        options += ["--request-required-acks", "1", "--request-timeout-ms", str(round(DEADLINE * 1_000))]
-        java_tool(old, "kafka.tools.ConsoleProducer", "--broker-list", bootstrap, *options, data=lines)
-    path = copied(cluster, "t-0", tmp_path)
-    compare_old(old, path)
-
-
-def compare_old(version: str, path: Path) -> None:
-    """Every message, those in compressed sets too."""
-    flags = ["--files", str(path), "--print-data-log", "--deep-iteration"]
-    lines = java_tool(version, "kafka.tools.DumpLogSegments", *flags).decode().splitlines()
-    lines = [line for line in lines if line.startswith("offset: ")]
-    batches = list(protocol.read_segment(path))
-    records = [(batch, record) for batch in batches for record in batch.records]
-    assert len(records) == 80
-    for line, (batch, record) in zip(lines, records, strict=True):
-        head = facts(line)
-        assert (int(head["offset"]), int(head["position"]), int(head["magic"])) == (
-            record.offset,
-            batch.position,
-            batch.magic,
-        )
-        assert int(head.get("CreateTime", -1)) == record.timestamp
-        assert head["key"] == text(record.key)
-        assert line.split(" payload: ")[1] == text(record.value)
-        if len(batch.records) == 1:
-            assert int(head["crc"]) == batch.crc
-    assert {batch.compression for batch in batches} == {"none", "gzip", "snappy", "lz4"}
-    assert [record["offset"] for batch in as_command_line_shows(path) for record in batch["records"]] == list(range(80))

@@ -12,9 +12,10 @@ from confluent_kafka import Producer
 
 import ottla
 from ottla.log import open_log, read_log
-from tests.integration.conftest import REAL, wait_until
+from tests.integration.conftest import REAL
 from tests.integration.peers.base import DEADLINE
 from tests.python.test_log import CODECS, by_confluent, rows, transactions
+from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,9 +12,10 @@ from ottla import protocol
 from ottla.protocol import Record
 from ottla.testing import Broker
 from tests.brokers.brokers import java_tool
-from tests.integration.conftest import REAL, wait_until
+from tests.integration.conftest import REAL
 from tests.integration.peers.base import DEADLINE
 from tests.integration.peers.java import VERSION, Java
+from tests.waiting import wait_until
 from tests.wire import Connection
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from confluent_kafka import Consumer as Confluent
 import ottla
 from ottla import errors
 from tests.integration import members
-from tests.integration.conftest import REAL, kafka_for_a_while, wait_until
+from tests.integration.conftest import REAL, kafka_for_a_while
 from tests.integration.members import (
     PARTITIONS,
     RECORDS,
@@ -27,6 +27,7 @@ from tests.integration.members import (
 )
 from tests.integration.peers.base import DEADLINE
 from tests.integration.peers.java import Java
+from tests.waiting import wait_for_ours
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -49,7 +50,7 @@ WRITING: dict[str, Any] = {}
 JAVA = {"range": "RangeAssignor", "cooperative-sticky": "CooperativeStickyAssignor"}
 
 
-@pytest.fixture(scope="module", params=["4.4.0", "2.8.2", "0.9.0.1"])
+@pytest.fixture(scope="module", params=["4.4.0", pytest.param("2.8.2", marks=pytest.mark.nightly), "0.9.0.1"])
 def bootstrap(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     config = {"auto.create.topics.enable": "true", "num.partitions": str(PARTITIONS)}
     if request.param != "0.9.0.1":
@@ -82,20 +83,21 @@ def test_members_that_come_and_go_read_everything_once(bootstrap: str, api: Api,
     fill(bootstrap, topic, 0, RECORDS // 4)
     options = {"partition_assignment_strategy": strategy, "api": api}
     one = member(bootstrap, topic, **options)
-    wait_until(lambda: len(one.read) == RECORDS // 4, "the first reads all there is")
+    wait_for_ours(lambda: len(one.read) == RECORDS // 4, "the first reads all there is")
     two = member(bootstrap, topic, **options)
-    wait_until(lambda: len(two.consumer.assignment()) == 2, "the second has its half")
+    wait_for_ours(lambda: len(two.consumer.assignment()) == 2, "the second has its half")
     fill(bootstrap, topic, RECORDS // 4, RECORDS // 4)
-    wait_until(lambda: len({*one.read, *two.read}) == RECORDS // 2, "both read all there is")
+    wait_for_ours(lambda: len({*one.read, *two.read}) == RECORDS // 2, "both read all there is")
     assert len(two.read) >= RECORDS // 8
     three = member(bootstrap, topic, **options)
-    wait_until(lambda: len(three.consumer.assignment()) >= 1, "the third has a part")
+    wait_for_ours(lambda: len(three.consumer.assignment()) >= 1, "the third has a part")
     first = one.leave()
     fill(bootstrap, topic, RECORDS // 2, RECORDS // 2)
-    wait_until(lambda: whole(first, two.read, three.read), "those who stay read the rest")
+    wait_for_ours(lambda: whole(first, two.read, three.read), "those who stay read the rest")
     all_once(first, two.leave(), three.leave())
 
 
+@pytest.mark.each_api
 def test_who_takes_over_from_a_killed_member_repeats_little_and_skips_nothing(bootstrap: str, api: Api) -> None:
     topic = f"killed-{api.name}"
     fill(bootstrap, topic)
@@ -107,7 +109,7 @@ def test_who_takes_over_from_a_killed_member_repeats_little_and_skips_nothing(bo
     assert sum(committed.values()) >= RECORDS // 4
     assert all((partition, offset - 1) in read for partition, offset in committed.items() if offset)
     heir = member(bootstrap, topic, api=api)
-    wait_until(lambda: whole(read, heir.read), "the rest is read")
+    wait_for_ours(lambda: whole(read, heir.read), "the rest is read")
     taken = heir.leave()
     repeated = {place for place in taken if place in read}
     assert all(offset >= committed[partition] for partition, offset in repeated)
@@ -129,7 +131,7 @@ def test_a_group_with_members_of_confluent_kafka(bootstrap: str, api: Api, strat
     options |= {"heartbeat.interval.ms": "200", "auto.commit.interval.ms": "100"}
     options |= {name.replace("_", "."): str(value).lower() for name, value in WRITING.items()}
     ours = member(bootstrap, topic, api=api, partition_assignment_strategy=strategy)
-    wait_until(lambda: len(ours.read) == PARTITIONS, "ours reads all there is")
+    wait_for_ours(lambda: len(ours.read) == PARTITIONS, "ours reads all there is")
     theirs, read = Confluent(options), Counter[tuple[int, int]]()
     theirs.subscribe([topic])
 
@@ -140,14 +142,14 @@ def test_a_group_with_members_of_confluent_kafka(bootstrap: str, api: Api, strat
                 read[message.partition(), message.offset()] += 1
             return is_done()
 
-        wait_until(step, what)
+        wait_for_ours(step, what)
 
     polled(lambda: len(theirs.assignment()) == len(ours.consumer.assignment()) == 2, "each has its half")
     fill(bootstrap, topic, PARTITIONS, RECORDS // 2 - PARTITIONS)
     polled(lambda: len({*ours.read, *read}) == RECORDS // 2, "both read all there is")
     theirs.close()
     fill(bootstrap, topic, RECORDS // 2, RECORDS // 2)
-    wait_until(lambda: whole(ours.read, read), "ours reads the rest")
+    wait_for_ours(lambda: whole(ours.read, read), "ours reads the rest")
     all_once(ours.leave(), read)
 
 
@@ -158,7 +160,7 @@ def test_a_group_with_a_java_member(bootstrap: str, request: pytest.FixtureReque
     topic = f"with-java-{strategy}"
     fill(bootstrap, topic, 0, PARTITIONS)
     ours = member(bootstrap, topic, partition_assignment_strategy=strategy)
-    wait_until(lambda: len(ours.read) == PARTITIONS, "ours reads all there is")
+    wait_for_ours(lambda: len(ours.read) == PARTITIONS, "ours reads all there is")
     theirs: Read = Counter()
     count = RECORDS // 4
 
@@ -169,12 +171,12 @@ def test_a_group_with_a_java_member(bootstrap: str, request: pytest.FixtureReque
 
     thread = threading.Thread(target=java, daemon=True)
     thread.start()
-    wait_until(lambda: len(ours.consumer.assignment()) == 2, "each has its half")
+    wait_for_ours(lambda: len(ours.consumer.assignment()) == 2, "each has its half")
     fill(bootstrap, topic, PARTITIONS, RECORDS - PARTITIONS)
     thread.join(DEADLINE)
     assert not thread.is_alive()
     # The console consumer goes back to the first message that it has not shown, commits that, and leaves.
-    wait_until(lambda: whole(ours.read, theirs), "ours reads the rest")
+    wait_for_ours(lambda: whole(ours.read, theirs), "ours reads the rest")
     all_once(ours.leave(), theirs)
 
 
@@ -185,7 +187,7 @@ def test_a_group_with_a_member_of_franz_go(bootstrap: str, api: Api, strategy: s
     topic = f"with-franz-{strategy}-{api.name}"
     fill(bootstrap, topic, 0, PARTITIONS)
     ours = member(bootstrap, topic, api=api, partition_assignment_strategy=strategy)
-    wait_until(lambda: len(ours.read) == PARTITIONS, "ours reads all there is")
+    wait_for_ours(lambda: len(ours.read) == PARTITIONS, "ours reads all there is")
     theirs = franz_program.member(bootstrap, topic, topic, balancer=strategy)
     shares_with_franz(ours, theirs, bootstrap, topic, **WRITING)
 
@@ -198,9 +200,9 @@ def test_auto_takes_the_protocol_that_brokers_have_and_says_so(
     expected = "consumer" if "4.4.0" in request.node.name else "classic"
     with caplog.at_level(logging.INFO, "ottla.consumer"):
         ours = member(bootstrap, topic, api=api, group_protocol="auto")
-        wait_until(lambda: len(ours.read) == PARTITIONS, "it reads all there is")
+        wait_for_ours(lambda: len(ours.read) == PARTITIONS, "it reads all there is")
         ours.leave()
-        wait_until(lambda: f"group.protocol={expected}" in caplog.text, "it says so")
+        wait_for_ours(lambda: f"group.protocol={expected}" in caplog.text, "it says so")
     if expected == "consumer":
         return
     others = {

@@ -15,7 +15,8 @@ import pytest
 
 import ottla
 from ottla import aio, errors
-from tests.integration.conftest import REAL, wait_until
+from tests.integration.conftest import REAL
+from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

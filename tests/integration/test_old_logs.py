@@ -9,6 +9,7 @@ import re
 import shutil
 import time
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -20,10 +21,10 @@ from tests.brokers.brokers import java_tool
 from tests.brokers.running import running
 from tests.integration.conftest import REAL
 from tests.integration.peers.java import VERSION
+from tests.integration.test_log_files import as_command_line_shows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 pytestmark = [REAL, pytest.mark.timeout(300)]
 
@@ -35,7 +36,7 @@ RECORDS = 40
 
 LINE = re.compile(
     r"offset: (?P<offset>\d+) position: (?P<position>\d+) (?:(?P<kind>\w+)Time: (?P<time>-?\d+) )?isvalid: true "
-    r"payloadsize: (?P<size>\d+) magic: (?P<magic>\d) compresscodec: \w+ crc: \d+ keysize: \d+ "
+    r"payloadsize: (?P<size>\d+) magic: (?P<magic>\d) compresscodec: \w+ crc: (?P<crc>\d+) keysize: \d+ "
     r"key: (?P<key>\S+) payload: (?P<value>.*)"
 )
 
@@ -48,6 +49,8 @@ class Log:
     folder: Path
     records: dict[str, list[tuple[int, int, str, bytes, bytes]]] = field(default_factory=dict)
     """By topics, what the release says that it wrote: offset, timestamp, its type, key and value of each record."""
+    heads: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
+    """For each record, where its message begins, of several that are compressed together the first, and its own checksum."""
 
     @property
     def topics(self) -> list[str]:
@@ -89,25 +92,27 @@ def log(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
         for topic in log.topics:
             for first in (0, RECORDS):
                 produce(log.version, bootstrap, topic, first)
-    log.records = {topic: dumped(log, topic) for topic in log.topics}
+    dump(log)
     yield log
     shutil.rmtree(log.folder)
 
 
-def dumped(log: Log, topic: str) -> list[tuple[int, int, str, bytes, bytes]]:
-    """The records of a topic, as the old release's own tool prints them."""
-    printed = java_tool(
-        log.version,
-        "kafka.tools.DumpLogSegments",
-        *("--files", str(log.segment(topic)), "--deep-iteration", "--print-data-log"),
-    ).decode()
-    found = [LINE.fullmatch(line) for line in printed.splitlines() if line.startswith("offset: ")]
-    assert all(found), printed
-    return [
-        (int(m["offset"]), int(m["time"] or -1), m["kind"] or "", m["key"].encode(), m["value"].encode())
-        for m in found
-        if m
-    ]
+def dump(log: Log) -> None:
+    """Take the records of each topic as the old release's own tool prints them."""
+    files = ",".join(str(log.segment(topic)) for topic in log.topics)
+    command = ["--files", files, "--deep-iteration", "--print-data-log"]
+    printed = java_tool(log.version, "kafka.tools.DumpLogSegments", *command).decode()
+    for part in printed.split("Dumping ")[1:]:
+        file, *rest = part.splitlines()
+        found = [LINE.fullmatch(line) for line in rest if line.startswith("offset: ")]
+        assert all(found), printed
+        topic = Path(file).parent.name.removesuffix("-0")
+        log.records[topic] = [
+            (int(m["offset"]), int(m["time"] or -1), m["kind"] or "", m["key"].encode(), m["value"].encode())
+            for m in found
+            if m
+        ]
+        log.heads[topic] = [(int(m["position"]), int(m["crc"])) for m in found if m]
 
 
 def test_segments_hold_what_the_old_release_says(log: Log) -> None:
@@ -121,6 +126,13 @@ def test_segments_hold_what_the_old_release_says(log: Log) -> None:
         ]
         assert read == log.records[topic], topic
         assert [row[0] for row in read] == list(range(2 * RECORDS))
+        whole = [batch for batch in batches for _ in batch.records]
+        for (position, crc), batch in zip(log.heads[topic], whole, strict=True):
+            assert batch.position == position, topic
+            if len(batch.records) == 1:
+                assert batch.crc == crc, topic
+        shown = as_command_line_shows(log.segment(topic))
+        assert [record["offset"] for batch in shown for record in batch["records"]] == list(range(2 * RECORDS))
         assert {batch.magic for batch in batches} == {RELEASES[log.version]}
         assert {batch.compression for batch in batches} == {topic if topic in CODECS else "none"}
         assert batches[-1].position + batches[-1].size == log.segment(topic).stat().st_size

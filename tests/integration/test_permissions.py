@@ -21,8 +21,9 @@ from confluent_kafka.admin import (
 
 import ottla
 from ottla import errors
-from tests.integration.conftest import REAL, kafka_for_a_while, wait_until
+from tests.integration.conftest import REAL, kafka_for_a_while
 from tests.integration.peers.base import DEADLINE
+from tests.waiting import check_time, wait_until
 from tests.wire import Connection
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from tests.brokers.brokers import Cluster
     from tests.python.conftest import Api
 
-pytestmark = [REAL, pytest.mark.timeout(150)]
+pytestmark = [REAL, pytest.mark.each_api, pytest.mark.timeout(150)]
 
 # Seconds that the verbs may take; a denial is told long before, since no waiting mends it.
 VERB = 30.0
@@ -368,7 +369,7 @@ def test_a_producer_keeps_the_pauses_of_its_quota(guarded: Cluster) -> None:
     with Answers("Produce") as answers, ottla.Producer(**user_of(guarded, "alice"), linger_ms=0) as producer:
         deadline, sent, kept, pause, before = time.monotonic() + DEADLINE, 0, 0, 0.0, 0.0
         while kept < 2:
-            assert time.monotonic() < deadline, "the quota is not in force"
+            check_time(deadline, "the quota is not in force")
             asked, now = len(answers.pauses), time.monotonic()
             producer.send("written", b"x" * RECORD).result(DEADLINE)
             sent, after = sent + 1, time.monotonic()

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import ottla
-from tests.integration.conftest import REAL, kafka_for_a_while, wait_until
+from tests.integration.conftest import REAL, kafka_for_a_while
 from tests.python.conftest import Api, AsyncApi
+from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

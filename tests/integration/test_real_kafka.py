@@ -14,10 +14,11 @@ from kafka import TopicPartition as ForeignPartition
 from kafka.errors import TopicAlreadyExistsError
 
 import ottla
-from tests.integration.conftest import REAL, SHORT_SESSIONS, kafka_for_a_while, wait_until
+from tests.integration.conftest import REAL, SHORT_SESSIONS, kafka_for_a_while
 from tests.integration.peers.base import DEADLINE, until
 from tests.integration.peers.confluent import Confluent
 from tests.integration.stamps import Sent
+from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 import ottla
-from tests.integration.conftest import REAL, wait_until
+from tests.integration.conftest import REAL
+from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -19,12 +19,13 @@ import ottla
 from ottla import aio, errors
 from ottla.testing import Broker
 from tests.brokers.brokers import java_tool
-from tests.integration.conftest import REAL, kafka_for_a_while, wait_until
+from tests.integration.conftest import REAL, kafka_for_a_while
 from tests.integration.peers.java import VERSION
 from tests.integration.test_permissions import user_of
 from tests.pace import patience
 from tests.ports import held_port
 from tests.python.loops import LOOPS, longest_hold, new_loop
+from tests.waiting import wait_for_ours
 from tests.wire import Connection
 
 if TYPE_CHECKING:
@@ -333,7 +334,7 @@ def test_what_a_killed_member_had_is_delivered_again(bootstrap: str, fresh: tupl
         finally:
             process.kill()
         found: list[ottla.Record] = []
-        wait_until(lambda: bool(found.extend(heir.poll(0.5))) or len(found) == 5, "they come again")
+        wait_for_ours(lambda: bool(found.extend(heir.poll(0.5))) or len(found) == 5, "they come again")
         assert [(record.offset, record.delivery_count) for record in found] == [(offset, 2) for offset in range(5)]
 
 
@@ -359,12 +360,12 @@ def test_members_share_one_partition_and_each_record_comes_once(bootstrap: str, 
         thread.start()
     count, end = 0, time.monotonic() + PATIENCE
     try:
-        wait_until(lambda: len(joined) == 3, "all have an assignment")
+        wait_for_ours(lambda: len(joined) == 3, "all have an assignment")
         while count < 1000 or {number for number, _ in read.copy()} != {0, 1, 2}:
             assert time.monotonic() < end, f"{count} records, and not all members got some"
             fill(bootstrap, topic, 100, count)
             count += 100
-        wait_until(lambda: len(read) >= count, "all are read")
+        wait_for_ours(lambda: len(read) >= count, "all are read")
     finally:
         stop.set()
         for thread in threads:
@@ -436,7 +437,9 @@ def test_a_share_consumer_of_librdkafka_shares_the_group(bootstrap: str, fresh: 
     try:
         theirs.subscribe([topic])
         got: list[int] = []
-        wait_until(lambda: bool(got.extend(m.offset() for m in theirs.poll(timeout=1.0))) or len(got) == 10, "all come")
+        wait_for_ours(
+            lambda: bool(got.extend(m.offset() for m in theirs.poll(timeout=1.0))) or len(got) == 10, "all come"
+        )
         assert got == list(range(10))
         theirs.commit_sync()
     finally:
@@ -470,7 +473,7 @@ def test_a_restart_of_the_broker_delivers_again_what_was_not_accepted(
                 consumer.acknowledge(again)
             return len(found) >= 5
 
-        wait_until(comes, "the others come again")
+        wait_for_ours(comes, "the others come again")
         assert offsets(found) == [5, 6, 7, 8, 9]
 
 
@@ -492,7 +495,7 @@ def test_a_poll_wakes_when_another_thread_changes_the_subscription(bootstrap: st
 
         consumer.subscribe(topic)
         thread = polling()
-        wait_until(lambda: consumer.assignment() == [(topic, 0)], "it is a member")
+        wait_for_ours(lambda: consumer.assignment() == [(topic, 0)], "it is a member")
         consumer.unsubscribe()
         thread.join(PATIENCE)
         assert isinstance(ended.pop(), errors.ArgumentError)
@@ -525,7 +528,7 @@ def test_the_next_leader_goes_on_where_the_last_one_was() -> None:
             [lost] = consumer.commit().values()
             assert lost is not None, "the locks were the last leader's"
             found: list[ottla.Record] = []
-            wait_until(lambda: bool(found.extend(consumer.poll(0.5))) or len(found) == 5, "the others come again")
+            wait_for_ours(lambda: bool(found.extend(consumer.poll(0.5))) or len(found) == 5, "the others come again")
             assert offsets(found) == [5, 6, 7, 8, 9]
             for record in found:
                 consumer.acknowledge(record)
@@ -573,6 +576,10 @@ def test_what_is_out_of_step_is_refused_by_its_code(bootstrap: str, fresh: tuple
 
 
 @pytest.mark.alone
+# What it is about is within the client.
+@pytest.mark.parametrize(
+    "brokers", ["embedded", pytest.param("kafka", marks=[REAL, pytest.mark.nightly])], indirect=True, scope="module"
+)
 @pytest.mark.parametrize("kind", LOOPS)
 def test_a_large_batch_is_decoded_beside_the_loop(bootstrap: str, new_topic: Callable[..., str], kind: str) -> None:
     topic = new_topic(bootstrap)
@@ -607,7 +614,7 @@ def test_a_group_of_another_kind_refuses(api: Api, bootstrap: str, fresh: tuple[
     topic, _ = fresh
     group = f"consumers-of-{topic}"
     with ottla.Consumer(bootstrap, topics=topic, group_id=group) as ordinary:
-        wait_until(lambda: ordinary.poll(0.1) is not None and bool(ordinary.assignment()), "the group is there")
+        wait_for_ours(lambda: ordinary.poll(0.1) is not None and bool(ordinary.assignment()), "the group is there")
         with (
             api.open("ShareConsumer", bootstrap, topics=topic, group_id=group) as consumer,
             pytest.raises(errors.KafkaError, match=r"group\.id of its own"),
@@ -616,6 +623,7 @@ def test_a_group_of_another_kind_refuses(api: Api, bootstrap: str, fresh: tuple[
 
 
 @REAL
+@pytest.mark.each_api
 def test_permissions_are_named(api: Api, guarded: Cluster) -> None:
     with (
         api.open("ShareConsumer", topics="t", group_id="workers", **user_of(guarded, "alice")) as consumer,

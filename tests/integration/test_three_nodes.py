@@ -14,11 +14,12 @@ from confluent_kafka.admin import AdminClient, NewTopic
 import ottla
 from ottla import errors
 from tests.brokers.brokers import HOST
-from tests.integration.conftest import REAL, SHORT_SESSIONS, kafka_for_a_while, wait_until
+from tests.integration.conftest import REAL, SHORT_SESSIONS, kafka_for_a_while
 from tests.integration.controls import Controls, leaders
 from tests.integration.peers.base import DEADLINE
 from tests.integration.stamps import Sent, read_stamp
 from tests.proxies import Forwarded
+from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -17,10 +17,11 @@ from kafka import TopicPartition as ForeignPartition
 
 import ottla
 from ottla import aio, errors
-from tests.integration.conftest import REAL, SHORT_SESSIONS, kafka_for_a_while, wait_for_markers, wait_until
+from tests.integration.conftest import REAL, SHORT_SESSIONS, kafka_for_a_while, wait_for_markers
 from tests.integration.peers.base import DEADLINE, until
 from tests.integration.peers.confluent import Confluent
 from tests.integration.peers.java import Java
+from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -52,7 +53,7 @@ class Place:
         return ottla.Producer(self.bootstrap, transactional_id=name, **properties)
 
 
-@pytest.fixture(scope="module", params=PROTOCOLS)
+@pytest.fixture(scope="module", params=["4.4.0", pytest.param("3.9.1", marks=pytest.mark.nightly), "2.8.2"])
 def place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     folder = tmp_path_factory.mktemp("transactions")
     with kafka_for_a_while(folder, version=request.param, config=QUICKLY) as cluster:

@@ -18,9 +18,10 @@ from confluent_kafka import Consumer, TopicPartition
 
 import ottla
 from ottla import aio
-from tests.integration.conftest import REAL, kafka_for_a_while, wait_until
+from tests.integration.conftest import REAL, kafka_for_a_while
 from tests.integration.peers.base import DEADLINE
 from tests.integration.peers.confluent import Confluent
+from tests.waiting import wait_for_ours, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -108,7 +109,7 @@ class Member(threading.Thread):
 
     def work(self, bootstrap: str, count: int) -> None:
         """Wait until it was given so many records, or none are left."""
-        wait_until(
+        wait_for_ours(
             lambda: len(self.given) >= count or committed(bootstrap, self.protocol) == RECORDS, "the member works"
         )
 
@@ -169,7 +170,7 @@ def test_each_record_is_there_once_whoever_came_and_went(bootstrap: str, protoco
 
     stays = Member(bootstrap, protocol, consumer, sleep=5)
     killed_member(bootstrap, protocol, consumer)
-    wait_until(lambda: not stays.sleep or stays.failure is not None, "it sleeps longer than the group waits")
+    wait_for_ours(lambda: not stays.sleep or stays.failure is not None, "it sleeps longer than the group waits")
     comers, module = 0, aio
     while committed(bootstrap, protocol) < RECORDS:
         comer = Member(bootstrap, protocol, consumer, module=module)

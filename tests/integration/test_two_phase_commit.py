@@ -12,11 +12,12 @@ import pytest
 import ottla
 from ottla import PreparedTransaction, errors
 from tests.brokers.brokers import java_tool
-from tests.integration.conftest import REAL, kafka_for_a_while, wait_until
+from tests.integration.conftest import REAL, kafka_for_a_while
 from tests.integration.peers.base import DEADLINE
 from tests.integration.peers.java import VERSION
 from tests.integration.test_transactions import QUICKLY, committed
 from tests.python.test_two_phase_commit import CRASHES, TWO_PHASES
+from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,7 +36,7 @@ def allowed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield cluster.st["bootstrap"]["PLAINTEXT"]
 
 
-@pytest.fixture(scope="module", params=["4.4.0", "3.9.1", "2.8.2"])
+@pytest.fixture(scope="module", params=["4.4.0", pytest.param("3.9.1", marks=pytest.mark.nightly), "2.8.2"])
 def plain(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Kafka as it comes."""
     with kafka_for_a_while(tmp_path_factory.mktemp("plain"), version=request.param, config=QUICKLY) as cluster:

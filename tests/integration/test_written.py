@@ -83,11 +83,18 @@ class Settled:
         return None
 
 
+@pytest.fixture(scope="module")
+def alone(start_kafka: Callable[..., Cluster]) -> Cluster:
+    """A broker that may be frozen, as nobody else uses it."""
+    return start_kafka()
+
+
 @pytest.mark.parametrize("acks", ["all", "1"])
 def test_a_broker_that_is_frozen_until_deliveries_expire(
-    cluster: Cluster, kafka: str, new_topic: Callable[..., str], acks: str
+    alone: Cluster, new_topic: Callable[..., str], acks: str
 ) -> None:
     """Those in flight may have been written, those that still wait for them are not."""
+    kafka = alone.st["bootstrap"]["PLAINTEXT"]
     topic = new_topic(kafka)
     properties: dict[str, Any] = {"max_in_flight_requests_per_connection": 2, "batch_size": 2000, "linger_ms": 0}
     if acks == "1":
@@ -96,11 +103,11 @@ def test_a_broker_that_is_frozen_until_deliveries_expire(
     try:
         sent = send(producer, topic, [b"before"])
         sent[b"before"].result(DEADLINE)
-        cluster.kill("node1", signal.SIGSTOP)
+        alone.kill("node1", signal.SIGSTOP)
         sent |= send(producer, topic, [b"%05d" % n + b"x" * 500 for n in range(200)])
         told = Counter(fates(sent).values())
     finally:
-        cluster.kill("node1", signal.SIGCONT)
+        alone.kill("node1", signal.SIGCONT)
     with ottla.Admin(kafka) as admin:
         # Once it answers, it can take a record within `delivery.timeout.ms`.
         admin.list_topics()

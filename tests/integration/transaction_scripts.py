@@ -80,6 +80,7 @@ class Stage:
         self.reach()
         self.find(0, group)
         self.find(1, transactional_id)
+        self.load()
 
     def reach(self) -> None:
         """Wait until the broker leads the topic, of which it hears from the controller."""
@@ -99,6 +100,19 @@ class Stage:
             if answer["error_code"] == 0:
                 return
         raise AssertionError(f"no coordinator for {key}: {answer}")
+
+    def load(self) -> None:
+        """Wait until the coordinators have loaded the partitions that they lead, which they are named for before."""
+        groups = {"groups": [{"group_id": self.group, "topics": None}], "require_stable": False}
+        transactions = {"transactional_ids": [self.id]}
+        for _ in patiently():
+            codes = [
+                self.wire.ask("OffsetFetch", 8, groups)["groups"][0]["error_code"],
+                self.wire.ask("DescribeTransactions", 0, transactions)["transaction_states"][0]["error_code"],
+            ]
+            if not CONCURRENT & set(map(named, codes)):
+                return
+        raise AssertionError(f"the coordinators do not load: {codes}")
 
     def tell(self, *what: Any) -> None:
         self.told.append(what)
@@ -300,7 +314,8 @@ class Stage:
             named(answer["error_code"]),
             answer["transaction_state"],
             answer["transaction_timeout_ms"],
-            self.name(answer["producer_id"]),
+            # Where there is no transactional id, 0 stands in the field of the producer's, which the first producer has, too.
+            answer["producer_id"] if answer["error_code"] else self.name(answer["producer_id"]),
             answer["producer_epoch"],
             "begun" if answer["transaction_start_time_ms"] > 0 else answer["transaction_start_time_ms"],
             topics,
@@ -430,7 +445,8 @@ def unknown_ids_and_wrong_epochs(t: Stage) -> None:
     t.add_offsets((7, 0), wait=False)
     t.commit_offset((7, 0), 5, wait=False)
     t.produce((7, 0), 0, wait=False)
-    t.settled("Empty")
+    # An id that is not known is in no state.
+    t.settled("")
     p = t.init()
     for version in range(4):
         t.add((p[0] + 1_000_000, p[1]), 0, version=version, wait=False)

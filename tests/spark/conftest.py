@@ -1,17 +1,23 @@
 """One Spark session for all tests, and topics on an embedded broker."""
 
+import contextlib
 import os
 import shutil
+import subprocess
 import sys
 import uuid
 from pathlib import Path
 
 import confluent_kafka
+import pyspark
 import pytest
 from confluent_kafka.admin import AdminClient, NewPartitions
 from pyspark.sql import SparkSession
-from tests.brokers.brokers import QUICK, maven
-from tests.conftest import HUNG
+from tests.brokers import archives, tokens
+from tests.brokers.brokers import QUICK
+from tests.brokers.jars import maven
+from tests.rings.results import HUNG
+from tests.waiting import wait_for_end
 
 import ottla
 import ottla.testing
@@ -27,7 +33,8 @@ PEER = [
     "org.apache.commons:commons-pool2:2.13.1",
 ]
 # Every driver that a test starts takes them from here. What Spark compiles fills the room that one compiler has by default.
-os.environ["SPARK_SUBMIT_OPTS"] = " ".join([*QUICK, "-XX:ReservedCodeCacheSize=240m"])
+DRIVER = [*QUICK, "-XX:ReservedCodeCacheSize=240m"]
+os.environ["SPARK_SUBMIT_OPTS"] = " ".join(DRIVER)
 
 
 def peer_jars(*more):
@@ -46,6 +53,13 @@ def peer_jars(*more):
                 run(*copy, f"-DoutputDirectory={folder}", cwd=folder)
         jars.append(jar)
     return jars
+
+
+@pytest.fixture(autouse=True)
+def token(request):
+    """Two for a test with a Spark session, which idles between tests."""
+    with tokens.held(tokens.SPARK) if starts_spark(request.node) else contextlib.nullcontext():
+        yield
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -73,10 +87,42 @@ def pytest_runtest_makereport(item, call):
     return report
 
 
+def record(archive):
+    """A driver that exits after it has done a little of everything, and then writes an archive of its classes."""
+    options = " ".join([*DRIVER, *archives.recording(archive)])
+    job = [sys.executable, ROOT / "tests" / "spark" / "jobs" / "classes.py"]
+    try:
+        environment = {"SPARK_SUBMIT_OPTS": options, "SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
+        subprocess.run(job, check=True, capture_output=True, text=True, timeout=600, env=os.environ | environment)
+    except subprocess.SubprocessError as why:
+        raise SystemExit(f"{why}\n{(why.stderr or '')[-3000:]}") from why
+
+
 @pytest.fixture(scope="session")
-def spark(tmp_path_factory):
-    """A small local session, whose workers run this Python."""
+def archived():
+    """Drivers start with the archive of Spark's classes. Spark's launcher makes the class path, so it is not ours to order."""
     ensure_java()
+    home, jars = os.environ.get("JAVA_HOME"), Path(pyspark.__file__).parent / "jars"
+    java = f"{home}/bin/java" if home else "java"
+    archive = archives.archive(f"spark-{pyspark.__version__}", java, sorted(jars.glob("*.jar")), DRIVER, record)
+    if archive:
+        os.environ["SPARK_SUBMIT_OPTS"] = " ".join([*DRIVER, *archives.using(archive)])
+
+
+@pytest.fixture(autouse=True)
+def drivers(request):
+    """Every driver of a test that needs Java, whoever starts it, has the archive."""
+    if starts_spark(request.node):
+        request.getfixturevalue("archived")
+
+
+def starts_spark(item):
+    return "spark" in item.fixturenames or any("java" in mark.args for mark in item.iter_markers("needs"))
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory, archived):
+    """A small local session, whose workers run this Python."""
     scratch = tmp_path_factory.mktemp("spark")
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
@@ -191,7 +237,7 @@ def run_stream(spark, source, folder, options, table=None):
 
     query = begun(start)
     try:
-        assert query.awaitTermination(90), "the query did not end"
+        wait_for_end(query)
     finally:
         query.stop()
     return [p for p in query.recentProgress if p["numInputRows"]]

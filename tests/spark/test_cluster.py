@@ -13,6 +13,7 @@ from pathlib import Path
 import pyspark
 import pytest
 from tests.brokers.running import free_ports
+from tests.waiting import check_time
 
 import ottla
 from ottla.spark import ensure_java
@@ -74,7 +75,7 @@ def master(tmp_path_factory, python):
             start(f"worker{number}", f"{deploy}.worker.Worker", *where, "--cores", "1", "--memory", "600m", address)
         deadline = time.monotonic() + 120
         while (folder / "master.log").read_text().count("Registering worker") < 2:
-            assert time.monotonic() < deadline, (folder / "master.log").read_text()
+            check_time(deadline, (folder / "master.log").read_text())
             time.sleep(0.2)
         yield address, environment
 

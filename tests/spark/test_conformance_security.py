@@ -14,7 +14,7 @@ import pytest
 from tests.brokers.running import running
 from tests.integration.peers.java import VERSION
 
-from .test_conformance import Both, Kafka
+from .test_conformance import ONCE, Both, Kafka
 from .test_read import sentence
 
 pytestmark = [
@@ -183,7 +183,11 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("case", TAKEN)
+# Streams read by SCRAM-SHA-512 over TLS below.
+@pytest.mark.parametrize(
+    "case",
+    [pytest.param(case, marks=pytest.mark.nightly if case == "SCRAM-SHA-512 and TLS" else ()) for case in TAKEN],
+)
 def test_rows_are_those_of_spark(secured, case):
     listener, options = TAKEN[case]
     read = secured.by(listener).same(subscribe=TOPIC, includeHeaders="true", **options(secured.tls))
@@ -200,7 +204,7 @@ def test_streams_are_those_of_spark(secured, tmp_path):
 @pytest.mark.parametrize("case", REFUSED)
 def test_what_spark_refuses_is_refused_for_the_same_reason(secured, case):
     listener, options, theirs, ours = REFUSED[case]
-    once = {"subscribe": TOPIC, "fetchOffset.numRetries": "1", "fetchOffset.retryIntervalMs": "1"}
+    once = {"subscribe": TOPIC, **ONCE}
     both = secured.by(listener)
     for source, why in ("kafka", theirs), ("ottla", ours):
         with pytest.raises(Exception) as raised:

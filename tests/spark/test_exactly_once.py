@@ -7,7 +7,7 @@ is about to be committed, or was committed.
 import time
 
 import pytest
-from tests.brokers.running import running
+from tests.brokers.shared import shared
 
 from .once import PARTITIONS, RECORDS, Copy, Driver, fault, fill, happened
 
@@ -20,8 +20,7 @@ MASTER = "local[2,4]"
 
 @pytest.fixture(scope="module")
 def bootstrap(tmp_path_factory):
-    config = {"auto.create.topics.enable": "false"}
-    with running(tmp_path_factory.mktemp("kafka"), config=config) as cluster:
+    with shared(tmp_path_factory.mktemp("kafka"), "4.4.0") as cluster:
         yield cluster.st["bootstrap"]["PLAINTEXT"]
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 import pyspark
 import pytest
 from tests.brokers.running import free_ports, running
+from tests.waiting import check_time
 
 import ottla
 from ottla.spark import ensure_java
@@ -73,7 +74,7 @@ def driver(tmp_path_factory):
             start(f"worker{number}", f"127.0.0.{number}", "worker.Worker", *size, master)
         end = time.monotonic() + 120
         while (folder / "master.log").read_text().count("Registering worker") < 2:
-            assert time.monotonic() < end, (folder / "master.log").read_text()
+            check_time(end, (folder / "master.log").read_text())
             time.sleep(0.2)
         config = [f"{name}={value}" for name, value in {**SPECULATES, **SMALL}.items()]
         config += [f"spark.executorEnv.OTTLA_FAULTS={faults}"]

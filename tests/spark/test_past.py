@@ -9,6 +9,7 @@ import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 from pyspark.errors import PySparkException
+from tests.waiting import wait_for_end
 
 import ottla
 from ottla.spark import clients, foreach_batch, stream_kafka
@@ -218,7 +219,7 @@ def test_a_topic_made_anew_is_noticed_after_a_restart_where_the_folder_is_ours(t
             available_now=True,
         )
         try:
-            assert query.awaitTermination(90)
+            wait_for_end(query)
         finally:
             query.stop()
 

@@ -353,9 +353,15 @@ def test_bad_options_fail_with_their_name(topic, options, why):
     ("options", "why"),
     [
         ({"endingOffsets": "latest"}, "option endingOffsets has no meaning in a stream"),
-        ({"subscribe": "no-such-topic"}, "option subscribe names topic no-such-topic, which does not exist"),
-        ({"startingTimestamp": "99999999999999"}, "has no record at or after 99999999999999"),
-        ({"kafka.fetch.max.byte": "1"}, "fetch.max.bytes"),
+        # These end a query by the same code as a batch, or on real Kafka in `test_conformance.py`.
+        *(
+            pytest.param(options, why, marks=pytest.mark.nightly)
+            for options, why in [
+                ({"subscribe": "no-such-topic"}, "option subscribe names topic no-such-topic, which does not exist"),
+                ({"startingTimestamp": "99999999999999"}, "has no record at or after 99999999999999"),
+                ({"kafka.fetch.max.byte": "1"}, "fetch.max.bytes"),
+            ]
+        ),
         ({"maxTriggerDelay": "soon"}, "option maxTriggerDelay must be a time"),
     ],
 )
@@ -407,12 +413,6 @@ def sentence(error):
 def test_unreachable_broker_is_named(topic):
     with pytest.raises(PySparkException, match="127.0.0.1:9"):
         topic(1).read(**{"kafka.bootstrap.servers": "127.0.0.1:9", "kafka.default.api.timeout.ms": "2000"}).count()
-
-
-def test_own_schema_is_refused(topic, spark):
-    t = topic(1)
-    with pytest.raises(PySparkException, match="has a schema of its own"):
-        spark.read.format("ottla").options(**t.options()).schema("value string").load().count()
 
 
 def test_register_where_it_is_known_already(spark):

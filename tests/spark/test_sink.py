@@ -7,6 +7,7 @@ from datetime import datetime, timezone
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as f
+from tests.waiting import wait_for_end
 
 import ottla
 from ottla.spark import register
@@ -130,7 +131,7 @@ def stream(source, to, checkpoint, change=lambda frame: frame.select("key", "val
     )
     query = begun(writer.start)
     try:
-        assert query.awaitTermination(90), "the query did not end"
+        wait_for_end(query)
     finally:
         query.stop()
 
@@ -173,7 +174,7 @@ def test_for_each_batch(topic, tmp_path):
     )
     query = begun(writer.start)
     try:
-        assert query.awaitTermination(90), "the query did not end"
+        wait_for_end(query)
     finally:
         query.stop()
     assert sorted(int(record.value) for record in written(t)) == list(range(20))

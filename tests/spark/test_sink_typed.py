@@ -15,6 +15,7 @@ from pyspark.sql import Row
 from pyspark.sql import functions as f
 from tests.python.decoding import FakeRegistry
 from tests.python.test_decode_protobuf import FILE, TIME, Whole
+from tests.waiting import wait_for_end
 
 from ottla.spark.sink import RowStreamWriter, batches
 from ottla.spark.sink_options import WriteOptions
@@ -277,7 +278,7 @@ def test_streams_take_the_same_way(topic, spark, tmp_path, once):
     )
     query = begun(writer.start)
     try:
-        assert query.awaitTermination(120)
+        wait_for_end(query, 120)
     finally:
         query.stop()
     with_values = [record.value for record in written_rows(target, 10)]

@@ -16,8 +16,9 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 from tests.brokers.running import running
-from tests.integration.conftest import REAL, wait_for_markers, wait_until
+from tests.integration.conftest import REAL, wait_for_markers
 from tests.integration.peers.confluent import Confluent
+from tests.waiting import wait_until
 from tests.wire import Connection
 
 import ottla

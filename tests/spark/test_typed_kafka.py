@@ -10,7 +10,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from confluent_kafka.schema_registry import SchemaRegistryClient
 from confluent_kafka.schema_registry.avro import AvroSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
-from tests.brokers.running import running
+from tests.brokers.shared import shared
 from tests.python.decoding import FakeRegistry
 
 from .conftest import done, run_stream
@@ -32,7 +32,7 @@ SCHEMA = {
 
 @pytest.fixture(scope="module")
 def bootstrap(tmp_path_factory):
-    with running(tmp_path_factory.mktemp("kafka"), config={"auto.create.topics.enable": "false"}) as cluster:
+    with shared(tmp_path_factory.mktemp("kafka"), "4.4.0") as cluster:
         yield cluster.st["bootstrap"]["PLAINTEXT"]
 
 

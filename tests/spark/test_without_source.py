@@ -4,6 +4,7 @@ import json
 import time
 
 import pytest
+from tests.waiting import check_time, wait_for_end
 
 from ottla.spark import read_kafka, stream_kafka
 
@@ -23,7 +24,7 @@ def run(topic, folder, write, **options):
         **given,
     )
     try:
-        assert query.awaitTermination(90), "the query did not end"
+        wait_for_end(query)
     finally:
         query.stop()
 
@@ -114,7 +115,7 @@ def test_a_stream_waits_for_records(topic, tmp_path):
                 sent.produce([count])
                 end = time.monotonic() + 90
                 while len(given) < count:
-                    assert time.monotonic() < end, f"batch {count} did not come"
+                    check_time(end, f"batch {count} did not come")
                     assert not query.awaitTermination(0.1), query.exception()
         finally:
             query.stop()
@@ -130,7 +131,7 @@ def test_checkpoints_move_to_the_source_and_back(topic, tmp_path):
     query = rows.writeStream.foreachBatch(given).option("checkpointLocation", str(tmp_path / "checkpoint"))
     running = begun(query.trigger(availableNow=True).start)
     try:
-        assert running.awaitTermination(90), "the query did not end"
+        wait_for_end(running)
     finally:
         running.stop()
     sent.produce(range(9, 12))

@@ -3,8 +3,7 @@
 //! * [`messages`]: every request, response, header and record of Kafka 0.8 to 4.4, generated from `schemas/`. One struct a
 //!   message for all its versions; the version is an argument ([`Message`]).
 //! * [`header`]: the frames of a connection.
-//! * `form` (a feature): every message by name, and one walk over its fields for Kafka's JSON (`json`, a separate feature) and
-//!   Python's objects.
+//! * [`form`]: every message by name, and one walk over its fields for Kafka's JSON ([`json`]) and Python's objects.
 //! * [`refusal`]: the error response to any request.
 //! * [`internal`]: the messages in the records of internal topics.
 //! * [`records`] and [`compression`]: record batches and their codecs.
@@ -18,11 +17,9 @@
 
 pub mod compression;
 mod error;
-#[cfg(feature = "forms")]
 pub mod form;
 pub mod header;
 pub mod internal;
-#[cfg(feature = "json")]
 pub mod json;
 pub mod messages;
 pub mod nearest;

@@ -45,75 +45,71 @@ mod unasked;
 mod values;
 mod wait;
 
-/// The compiled half of ottla.
-#[pymodule]
-mod _ottla {
-    use super::*;
+/// Fill the extension module `ottla._ottla`, which the crate `ottla-module` links.
+///
+/// # Errors
+/// Python's, if it runs out of memory.
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    use protocol::{frames, internal, messages, records, refusal, segment, tables, writing};
 
-    #[pymodule_export]
-    use admin::AdminCore;
-    #[pymodule_export]
-    use assignors::AssignorQuestion;
-    #[pymodule_export]
-    use batch::{Batch, Record, RecordIterator};
-    #[pymodule_export]
-    use broker::{Broker, broker_properties};
-    #[pymodule_export]
-    use certificates::CertificateAuthority;
-    #[pymodule_export]
-    use consumer::{Batches, ConsumerCore, Records, Run, SyncConsumer};
-    #[pymodule_export]
-    use delivery::{AsyncDeliveries, AsyncDelivery, Deliveries, Delivery, Watched};
-    #[pymodule_export]
-    use encoding::{Encoded, TypedEncoder};
-    #[pymodule_export]
-    use errors::error_kinds;
-    #[pymodule_export]
-    use events::EventQueue;
-    #[pymodule_export]
-    use log::{LogDecoder, outline_log};
-    #[pymodule_export]
-    use metrics::metric_table;
-    #[pymodule_export]
-    use open::close_at_exit;
-    #[pymodule_export]
-    use operation::{CompletionQueue, Operation};
-    #[pymodule_export]
-    use options::properties;
-    #[pymodule_export]
-    use partitioner::Keys;
-    #[pymodule_export]
-    use producer::{ProducerCore, SyncProducer};
-    #[pymodule_export]
-    use protocol::frames::{decode_frame, encode_request, encode_response};
-    #[pymodule_export]
-    use protocol::internal::{identify_control, identify_record, internal_topics};
-    #[pymodule_export]
-    use protocol::messages::{decode_message, encode_message};
-    #[pymodule_export]
-    use protocol::records::decode_records;
-    #[pymodule_export]
-    use protocol::refusal::error_response;
-    #[pymodule_export]
-    use protocol::segment::SegmentWindow;
-    #[pymodule_export]
-    use protocol::tables::{apis, error_codes, header_versions, messages};
-    #[pymodule_export]
-    use protocol::writing::encode_records;
-    #[pymodule_export]
-    use sasl::{SaslQueue, SaslRequest, sign_assertion};
-    #[pymodule_export]
-    use share::ShareConsumerCore;
-    #[pymodule_export]
-    use typed::{Decoded, TypedDecoder};
+    module.add_class::<admin::AdminCore>()?;
+    module.add_class::<assignors::AssignorQuestion>()?;
+    module.add_class::<batch::Batch>()?;
+    module.add_class::<batch::Record>()?;
+    module.add_class::<batch::RecordIterator>()?;
+    module.add_class::<broker::Broker>()?;
+    module.add_function(wrap_pyfunction!(broker::broker_properties, module)?)?;
+    module.add_class::<certificates::CertificateAuthority>()?;
+    module.add_class::<consumer::Batches>()?;
+    module.add_class::<consumer::ConsumerCore>()?;
+    module.add_class::<consumer::Records>()?;
+    module.add_class::<consumer::Run>()?;
+    module.add_class::<consumer::SyncConsumer>()?;
+    module.add_class::<delivery::AsyncDeliveries>()?;
+    module.add_class::<delivery::AsyncDelivery>()?;
+    module.add_class::<delivery::Deliveries>()?;
+    module.add_class::<delivery::Delivery>()?;
+    module.add_class::<delivery::Watched>()?;
+    module.add_class::<encoding::Encoded>()?;
+    module.add_class::<encoding::TypedEncoder>()?;
+    module.add_function(wrap_pyfunction!(errors::error_kinds, module)?)?;
+    module.add_class::<events::EventQueue>()?;
+    module.add_class::<log::LogDecoder>()?;
+    module.add_function(wrap_pyfunction!(log::outline_log, module)?)?;
+    module.add_function(wrap_pyfunction!(metrics::metric_table, module)?)?;
+    module.add_function(wrap_pyfunction!(open::close_at_exit, module)?)?;
+    module.add_class::<operation::CompletionQueue>()?;
+    module.add_class::<operation::Operation>()?;
+    module.add_function(wrap_pyfunction!(options::properties, module)?)?;
+    module.add_class::<partitioner::Keys>()?;
+    module.add_class::<producer::ProducerCore>()?;
+    module.add_class::<producer::SyncProducer>()?;
+    module.add_function(wrap_pyfunction!(frames::decode_frame, module)?)?;
+    module.add_function(wrap_pyfunction!(frames::encode_request, module)?)?;
+    module.add_function(wrap_pyfunction!(frames::encode_response, module)?)?;
+    module.add_function(wrap_pyfunction!(internal::identify_control, module)?)?;
+    module.add_function(wrap_pyfunction!(internal::identify_record, module)?)?;
+    module.add_function(wrap_pyfunction!(internal::internal_topics, module)?)?;
+    module.add_function(wrap_pyfunction!(messages::decode_message, module)?)?;
+    module.add_function(wrap_pyfunction!(messages::encode_message, module)?)?;
+    module.add_function(wrap_pyfunction!(records::decode_records, module)?)?;
+    module.add_function(wrap_pyfunction!(refusal::error_response, module)?)?;
+    module.add_class::<segment::SegmentWindow>()?;
+    module.add_function(wrap_pyfunction!(tables::apis, module)?)?;
+    module.add_function(wrap_pyfunction!(tables::error_codes, module)?)?;
+    module.add_function(wrap_pyfunction!(tables::header_versions, module)?)?;
+    module.add_function(wrap_pyfunction!(tables::messages, module)?)?;
+    module.add_function(wrap_pyfunction!(writing::encode_records, module)?)?;
+    module.add_class::<sasl::SaslQueue>()?;
+    module.add_class::<sasl::SaslRequest>()?;
+    module.add_function(wrap_pyfunction!(sasl::sign_assertion, module)?)?;
+    module.add_class::<share::ShareConsumerCore>()?;
+    module.add_class::<typed::Decoded>()?;
+    module.add_class::<typed::TypedDecoder>()?;
 
-    /// True for a build without optimisation, which is many times slower.
-    #[pymodule_export]
-    const DEBUG_BUILD: bool = cfg!(debug_assertions);
-
-    #[pymodule_init]
-    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
-        runtime::watch_forks();
-        module.add("__version__", env!("CARGO_PKG_VERSION"))
-    }
+    // True for a build without optimisation, which is many times slower.
+    module.add("DEBUG_BUILD", cfg!(debug_assertions))?;
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    runtime::watch_forks();
+    Ok(())
 }

@@ -1,11 +1,11 @@
 //! `simulate`: many seeds, with a line of progress and a summary; or one, with its trace.
 //!
 //! ```text
-//! simulate [THEME] COUNT [FIRST]     so many seeds from FIRST on (0), of everything or of a theme: transactions, groups,
+//! simulate [THEME] COUNT [FIRST]     COUNT seeds from FIRST on (0) of a theme: everything (the default), transactions, groups,
 //!                                    consumer-groups, deposed, truncated, share
 //! simulate [THEME] seed SEED         one seed: its trace and its anomalies
 //! simulate hostile ...               either at hostile brokers: of nothing but what holds whatever they say
-//! simulate plants                    the planted defects, by name, with the seeds that it takes to see each: the README's table
+//! simulate plants                    the planted defects, by name, with the seeds that it takes to see each: docs/results/simulation.md
 //! ```
 
 use std::io::{self, Write};
@@ -48,7 +48,7 @@ fn main() -> io::Result<ExitCode> {
         _ => {
             writeln!(
                 io::stderr(),
-                "simulate [hostile] [THEME] COUNT [FIRST] | [hostile] [THEME] seed SEED | plants; THEME is transactions, groups, consumer-groups, deposed, truncated or share"
+                "simulate [hostile] [THEME] COUNT [FIRST] | [hostile] [THEME] seed SEED | plants; THEME is everything, transactions, groups, consumer-groups, deposed, truncated or share"
             )?;
             Ok(ExitCode::from(2))
         }

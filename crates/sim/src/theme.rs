@@ -26,9 +26,21 @@ pub enum Theme {
 }
 
 impl Theme {
-    /// The theme of this name; `None` if there is none. Everything has no name.
+    /// All themes.
+    pub const ALL: [Theme; 7] = [
+        Theme::Everything,
+        Theme::Transactions,
+        Theme::Groups,
+        Theme::ConsumerGroups,
+        Theme::Deposed,
+        Theme::Truncated,
+        Theme::Share,
+    ];
+
+    /// The theme of this name; `None` if there is none.
     pub fn named(name: &str) -> Option<Theme> {
         match name {
+            "everything" => Some(Theme::Everything),
             "transactions" => Some(Theme::Transactions),
             "groups" => Some(Theme::Groups),
             "consumer-groups" => Some(Theme::ConsumerGroups),

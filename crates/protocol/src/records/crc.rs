@@ -1,5 +1,5 @@
-//! The checksums of record batches and of messages. The first bounds the speed of reading and writing uncompressed batches: `benches/README.md` has the
-//! figures of the library used and of another.
+//! The checksums of record batches and of messages. The first bounds the speed of reading and writing
+//! uncompressed batches: `docs/results/clients.md` has the figures of the library used and of another.
 
 use crc_fast::CrcAlgorithm;
 

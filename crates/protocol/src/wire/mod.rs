@@ -22,11 +22,9 @@ pub use values::{Ints, Str, UnknownTag, UnknownTags, Uuid};
 pub use versions::Versions;
 pub use writer::{Frame, Writer};
 
-#[cfg(feature = "forms")]
-pub(crate) use errors::{Path, decode_version, encode_version};
 pub(crate) use errors::{
-    at, not_in_version, null_in_version, tag_not_in_version, tags_in_version, too_large, within,
-    within_element,
+    Path, at, decode_version, encode_version, not_in_version, null_in_version, tag_not_in_version,
+    tags_in_version, too_large, within, within_element,
 };
 pub(crate) use size::{
     measure_bytes, measure_count, measure_string, measure_tag, measure_tags, measured,
