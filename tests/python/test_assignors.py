@@ -48,6 +48,7 @@ class Failing(Sized):
     def __init__(self, how: str) -> None:
         super().__init__(1)
         self.how = how
+        self.released = threading.Event()
 
     def assign(
         self, members: Sequence[ottla.GroupMember], topics: Mapping[str, int]
@@ -56,7 +57,7 @@ class Failing(Sized):
         if self.how == "raises":
             raise KeyError("no such rack")
         if self.how == "stuck":
-            time.sleep(PATIENCE)
+            self.released.wait(PATIENCE)
         if self.how == "wrong":
             return {"nobody": [("t", 0)]}
         if self.how == "type":
@@ -154,6 +155,7 @@ def test_an_assignor_that_fails_is_named_by_the_poll_and_asked_again(
             # A thread that starts late on a busy machine is too late for the shortest interval, too.
             with contextlib.suppress(errors.ArgumentError, kind):
                 api(consumer.poll(0.1))
+    assignor.released.set()
 
 
 def poll_on(api: Api, consumer: Any) -> None:

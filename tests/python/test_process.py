@@ -264,20 +264,20 @@ producer.send(sys.argv[2], b"last words", partition=0)
         assert consumer.poll(10)[0].value == b"last words"
 
 
+@pytest.mark.timeout(400)
 def test_exit_does_not_wait_for_ever_and_says_what_is_lost():
+    """It ends long before `delivery.timeout.ms`."""
     script = """
 import ottla
 from ottla.testing import Broker
 broker = Broker(topics=["t"]).start()
-producer = ottla.Producer(broker.bootstrap_servers)
-producer.send("t", b"known").result(10)
+producer = ottla.Producer(broker.bootstrap_servers, delivery_timeout_ms=1_000_000)
+producer.send("t", b"known").result(100)
 broker.ignore("Produce", count=1000)
 producer.send("t", b"lost")
 """
-    start = time.monotonic()
-    code, _, err = run(script, timeout=100)
+    code, _, err = run(script, timeout=300)
     assert code == 0
-    assert time.monotonic() - start < 120 / 2, "not for delivery.timeout.ms"
     assert "not all of its records were delivered" in err
 
 
