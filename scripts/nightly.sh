@@ -1,6 +1,6 @@
 #!/bin/sh
 # The nightly ring: what is too long or too random for each change. Every step runs; the status says whether all passed. Logs are in
-# target/nightly. Usage: nightly.sh [STEP...], of: seeds coverage matrices fuzz brokers faults franz pyspark msrv flakes
+# target/nightly. Usage: nightly.sh [STEP...], of: seeds coverage properties matrices fuzz brokers faults franz pyspark msrv flakes
 set -u
 out=target/nightly
 mkdir -p $out
@@ -19,6 +19,7 @@ seeds() {
 # All stored seeds, with the faults that must strike and the states that must be entered.
 coverage() { cargo test --release --locked -p ottla-sim -- --include-ignored; }
 matrices() { OTTLA_SEED=$FIRST .venv/bin/python -m pytest --ring nightly --numprocesses 2 --dist loadfile --results $out/matrices.json; }
+properties() { OTTLA_SEED=$FIRST .venv/bin/python -m pytest tests/property --numprocesses 2 --results $out/properties.json; }
 fuzz() { scripts/fuzz.sh "${SECONDS_EACH:-300}"; }
 brokers() { make brokers; }
 faults() { make faults; }
@@ -28,7 +29,7 @@ msrv() { scripts/msrv.sh; }
 flakes() { make flakes N=20; }
 
 status=0
-[ $# -gt 0 ] || set -- seeds coverage matrices fuzz brokers faults franz pyspark msrv flakes
+[ $# -gt 0 ] || set -- seeds coverage properties matrices fuzz brokers faults franz pyspark msrv flakes
 printf 'seeds of day %s: from %s on\n' "$DAY" "$FIRST"
 for step; do
     begin=$(date +%s)

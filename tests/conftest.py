@@ -8,8 +8,7 @@ import signal
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
-from hypothesis.database import DirectoryBasedExampleDatabase
+from hypothesis import HealthCheck, settings
 
 from tests.brokers import runs
 from tests.brokers.limits import pytest_timeout_cancel_timer, pytest_timeout_set_timer  # noqa: F401 hooks
@@ -17,9 +16,14 @@ from tests.rings import results, selection
 
 ROOT = Path(__file__).parents[1]
 
-# On a busy machine a single example may take long; the test as a whole has its deadline.
+# On a busy machine a single example may take long; the test as a whole has its deadline. Without
+# `OTTLA_SEED` every run tries the same.
 settings.register_profile(
-    "ottla", deadline=None, database=DirectoryBasedExampleDatabase(ROOT / "target" / "hypothesis")
+    "ottla",
+    deadline=None,
+    derandomize="OTTLA_SEED" not in os.environ,
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("ottla")
 
