@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from ottla._ottla import Partition
 
-pytestmark = [REAL, pytest.mark.timeout(120)]
+pytestmark = [REAL]
 
 PARTITIONS = 3
 

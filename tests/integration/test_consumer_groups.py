@@ -20,7 +20,6 @@ from tests.wire import Connection
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-pytestmark = pytest.mark.timeout(120)
 # Kafka's least are 5 and 45 s, and it waits 1 s between two assignments.
 QUICK = {
     "group.consumer.assignment.interval.ms": "0",

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from tests.integration.peers.franz import Franz
     from tests.python.conftest import Api
 
-pytestmark = [REAL, pytest.mark.timeout(120)]
+pytestmark = [REAL]
 
 # Milliseconds of a session, and between two heartbeats, as the broker says it.
 SESSION, INTERVAL = 6000, 200

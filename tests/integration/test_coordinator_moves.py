@@ -95,7 +95,6 @@ class Rounds:
         )
 
 
-@pytest.mark.timeout(180)
 @pytest.mark.parametrize("peer", GROUP_PEERS, indirect=True)
 def test_members_stay_when_their_coordinator_moves(peer: Peer) -> None:
     with Broker(nodes=NODES, topics={TOPIC: PARTITIONS}) as cluster:
@@ -139,7 +138,6 @@ def test_javas_members_stay_when_their_coordinator_moves() -> None:
     assert values(read) == values(rounds.sent)
 
 
-@pytest.mark.timeout(180)
 @pytest.mark.parametrize("peer", GROUP_PEERS, indirect=True)
 def test_members_stay_when_the_broker_starts_again(tmp_path: Path, peer: Peer) -> None:
     rounds = Rounds()

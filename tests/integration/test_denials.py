@@ -5,8 +5,6 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-import pytest
-
 from ottla import protocol
 from ottla.testing import Broker
 from tests.integration.conftest import REAL, kafka_for_a_while
@@ -204,7 +202,6 @@ def told(address: str, user: str) -> list[tuple[str, int, Any]]:
 
 
 @REAL
-@pytest.mark.timeout(180)
 def test_denials_are_kafkas(tmp_path: Path) -> None:
     users = {name: f"{name}-secret" for name in ("alice", "bob")}
     with (

@@ -94,7 +94,6 @@ def in_log(bootstrap: str) -> int:
         return sum(consumer.end_offsets(partitions).values())
 
 
-@pytest.mark.timeout(240)
 @pytest.mark.parametrize("peer", PEERS, indirect=True)
 def test_nothing_is_lost_while_leaders_move_and_nodes_die(peer: Peer) -> None:
     with Broker(nodes=NODES, topics={TOPIC: PARTITIONS}) as cluster:

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from tests.integration.peers.franz import Franz
     from tests.integration.transaction_scripts import Stage
 
-pytestmark = pytest.mark.timeout(240)
 TOPIC, PARTITIONS, TRANSACTIONS = "flights", 3, 4
 TRANSACTOR = Path(__file__).parent / "java" / "Transactor.java"
 WHERE = {"one node": {}, "three nodes": {"nodes": 3}, "as 3.9": {"as_version": "3.9"}, "as 2.8": {"as_version": "2.8"}}

@@ -240,19 +240,16 @@ def hurt(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 
 @REAL
-@pytest.mark.timeout(180)
 def test_producers_while_every_connection_dies_again_and_again(hurt: Cluster) -> None:
     assert "45,000 acknowledged" in produce(hurt, 45_000, "cut")
 
 
 @REAL
-@pytest.mark.timeout(180)
 def test_transactions_while_nodes_are_restarted(hurt: Cluster) -> None:
     assert "12,000 once each" in transform(hurt, 12_000, "rolled")
 
 
 @REAL
-@pytest.mark.timeout(180)
 @pytest.mark.parametrize("way", ["cooperative-sticky", "consumer"])
 def test_groups_one_behind_the_other_while_members_come_and_go(hurt: Cluster, way: str) -> None:
     assert "4,000 once each and in order at each of 3 topics" in chain(hurt, way, 4_000, "cut")

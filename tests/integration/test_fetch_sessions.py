@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from tests.integration.peers.base import Peer
 
-pytestmark = pytest.mark.timeout(120)
 FIRST_BY_ID = 13
 ZERO = uuid.UUID(int=0)
 # A row of an answer: partition, code, high watermark, log start, records.

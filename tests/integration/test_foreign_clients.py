@@ -85,7 +85,6 @@ def values(messages: list[Message]) -> list[bytes | None]:
     return sorted((m.value for m in messages), key=lambda v: v or b"")
 
 
-@pytest.mark.timeout(180)
 @pytest.mark.parametrize("peer", GROUP_PEERS, indirect=True)
 def test_group_shares_partitions_and_goes_on_where_it_committed(
     embedded: str, new_topic: Callable[..., str], peer: Peer

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tests.brokers.brokers import Cluster
     from tests.python.conftest import Api
 
-pytestmark = [REAL, pytest.mark.timeout(150)]
+pytestmark = [REAL]
 TRANSACTION = 60_000
 
 

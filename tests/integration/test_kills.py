@@ -59,7 +59,6 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runs]:
 
 
 @REAL
-@pytest.mark.timeout(200)
 @pytest.mark.parametrize("group", HONEST)
 def test_killed_members_repeat_what_the_commit_interval_allows(runs: Runs, group: str) -> None:
     begun, control = runs
@@ -72,7 +71,6 @@ def test_killed_members_repeat_what_the_commit_interval_allows(runs: Runs, group
 
 
 @REAL
-@pytest.mark.timeout(200)
 @pytest.mark.parametrize(("group", "said"), [(group, said) for group, (_, said) in BROKEN.items()])
 def test_members_that_are_broken_on_purpose_are_found(runs: Runs, group: str, said: str) -> None:
     begun, control = runs

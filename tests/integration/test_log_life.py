@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from tests.brokers.brokers import Cluster
 
-pytestmark = [REAL, pytest.mark.timeout(180)]
+pytestmark = [REAL]
 # Both look at their logs all the time.
 IMPATIENT = {"log.cleaner.backoff.ms": "100", "log.retention.check.interval.ms": "100"}
 CODECS = ["none", "gzip", "snappy", "lz4", "zstd"]

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from tests.integration.peers.franz import Franz
     from tests.python.conftest import Api
 
-pytestmark = [REAL, pytest.mark.timeout(200)]
+pytestmark = [REAL]
 
 # Seconds of a session: the least that brokers allow by themselves.
 SESSION = 6

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from tests.integration.messages import Message
 
-pytestmark = [REAL, pytest.mark.timeout(180)]
+pytestmark = [REAL]
 RELEASES = ["4.4.0", "3.9.1", "2.8.2"]
 NODES = 3
 STEADY, REBORN = "steady", "reborn"

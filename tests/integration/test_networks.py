@@ -14,7 +14,7 @@ from tests.proxies import Http, Socks5
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-pytestmark = [REAL, pytest.mark.timeout(150)]
+pytestmark = [REAL]
 INSIDE = "kafka.inside.invalid"
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from tests.brokers.brokers import Cluster
 
-pytestmark = [REAL, pytest.mark.needs("openssl"), pytest.mark.timeout(150)]
+pytestmark = [REAL, pytest.mark.needs("openssl")]
 TOPIC = "signed"
 SECRET = "the-cl1ents-secret"
 Claims = dict[str, Any]

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from tests.brokers.brokers import Cluster
     from tests.python.conftest import Api
 
-pytestmark = [REAL, pytest.mark.each_api, pytest.mark.timeout(150)]
+pytestmark = [REAL, pytest.mark.each_api]
 
 # Seconds that the verbs may take; a denial is told long before, since no waiting mends it.
 VERB = 30.0

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from tests.brokers.brokers import Cluster
 
-pytestmark = [REAL, pytest.mark.timeout(180)]
+pytestmark = [REAL]
 NODES = (1, 2, 3)
 COUNT = 200
 PATIENCE = 30.0

@@ -6,7 +6,6 @@ import itertools
 import time
 from typing import TYPE_CHECKING, Any
 
-import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from kafka import KafkaAdminClient
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 
     from tests.brokers.brokers import Cluster
 
-pytestmark = [REAL, pytest.mark.timeout(120)]
+pytestmark = [REAL]
 LOG_APPEND_TIME = 1
 
 

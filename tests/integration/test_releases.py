@@ -15,7 +15,7 @@ from tests.integration.conftest import REAL
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = [REAL, pytest.mark.timeout(240)]
+pytestmark = [REAL]
 
 # What is negotiated: Produce, Fetch, ListOffsets, Metadata.
 NEGOTIATED = {

@@ -26,7 +26,7 @@ from tests.waiting import check_time
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-pytestmark = [pytest.mark.needs("java", "javac", "mvn"), pytest.mark.timeout(150)]
+pytestmark = [pytest.mark.needs("java", "javac", "mvn")]
 SOURCE = "TelemetryFile"
 CLIENT_METRICS = 16  # the type of a subscription among the resources that have a configuration
 PREFIX = "org.apache.kafka."

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from tests.brokers.brokers import Cluster
 
-pytestmark = [REAL, pytest.mark.timeout(180)]
+pytestmark = [REAL]
 NODES = 3
 # Of the ten ports that the harness keeps for a listener, the nodes take the first three, and these once they have moved.
 MOVED = 5

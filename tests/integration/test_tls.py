@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from tests.python.conftest import Api
 
-pytestmark = [REAL, pytest.mark.needs("openssl"), pytest.mark.timeout(170)]
+pytestmark = [REAL, pytest.mark.needs("openssl")]
 PATIENCE = 20.0
 # Longer than an error may take, and shorter than any retry goes on.
 SOON = 10.0

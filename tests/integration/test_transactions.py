@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from tests.brokers.brokers import Cluster
 
-pytestmark = [REAL, pytest.mark.timeout(240)]
+pytestmark = [REAL]
 
 PROTOCOLS = {"4.4.0": 2, "3.9.1": 1, "2.8.2": 1}
 # A coordinator looks for transactions that are open for too long every 10 s, if it is not told otherwise.

@@ -26,7 +26,7 @@ from tests.waiting import wait_for_ours, wait_until
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-pytestmark = [REAL, pytest.mark.timeout(150)]
+pytestmark = [REAL]
 
 PARTITIONS, RECORDS = 6, 20_000
 BROKER = {

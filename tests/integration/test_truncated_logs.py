@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from tests.brokers.brokers import Cluster
 
-pytestmark = [REAL, pytest.mark.timeout(240)]
+pytestmark = [REAL]
 LATER = 60
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from tests.python.conftest import Api
 
-pytestmark = [REAL, pytest.mark.timeout(150)]
+pytestmark = [REAL]
 PREPARED = Path(__file__).parent / "java" / "Prepared.java"
 
 

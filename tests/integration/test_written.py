@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from tests.brokers.brokers import Cluster
 
-pytestmark = [REAL, pytest.mark.timeout(120)]
+pytestmark = [REAL]
 
 
 def fates(sent: dict[bytes, ottla.Delivery]) -> dict[bytes, bool | None]:

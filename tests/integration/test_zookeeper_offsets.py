@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tests.brokers.brokers import Cluster
     from tests.python.conftest import Api
 
-pytestmark = [REAL, pytest.mark.timeout(150)]
+pytestmark = [REAL]
 
 RELEASE = "0.8.2.2"
 RECORDS, COMMITTED, SHOWN = 10, 4, 3
