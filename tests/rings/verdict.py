@@ -14,6 +14,7 @@ from pathlib import Path
 
 import ottla
 from ottla import errors
+from tests.brokers.running import StartError
 from tests.waiting import NotInTimeError
 
 PACKAGE = Path(ottla.__file__).parent
@@ -41,7 +42,7 @@ def never_retried(failure: BaseException, text: str, frames: list[Frame]) -> str
         return "a signal"
     if is_timeout_of_test(failure):
         return "a hang of our own call" if waits_in_our_call(frames) else None
-    if isinstance(failure, NotInTimeError):
+    if isinstance(failure, NotInTimeError | StartError):
         return None
     if isinstance(failure, subprocess.SubprocessError):
         return of_program(failure)

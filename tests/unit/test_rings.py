@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from ottla import errors
+from tests.brokers.running import StartError
 from tests.rings import real, results, selection, verdict
 from tests.rings.ledger import LEDGER, Ledger, Retry
 from tests.waiting import NotInTimeError
@@ -98,7 +99,8 @@ def test_a_hang_is_ours_if_our_call_is_the_innermost(frames, hangs):
         (AssertionError("9 == 10"), "", "a wrong result"),
         (TypeError("x"), "", "a wrong result"),
         (NotInTimeError("not within 40 s"), "", None),
-        (SystemExit("node1 is not up"), "", None),
+        (StartError("node1 is not up"), "", None),
+        (SystemExit("no 100 free ports"), "", None),
         (ConnectionResetError(), "", None),
         (errors.KafkaTimeoutError("no answer within 1 s"), "", None),
         (errors.CorruptRecordError("checksum"), "", "an error of ours"),
