@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from ottla import _ottla, _reporting
+from ottla._closing import CLOSE_TIMEOUT, NOT_CLOSED, disconnect, exit_timeout, failure, left, noting
 from ottla._habits import missing
 from ottla._metrics import check_callback
 
@@ -448,10 +450,11 @@ class Admin:
         Raises:
             KafkaTimeoutError: Not all tasks ended in time. The client is closed anyway.
         """
+        deadline = time.monotonic() + (CLOSE_TIMEOUT if timeout is None else timeout)
         try:
-            self._core.close(timeout).wait()
+            disconnect(self._core, left(deadline))
         finally:
-            _reporting.finish(self._core)
+            _reporting.finish(self._core, left(deadline))
 
     def __enter__(self) -> Self:
         self._core.check()
@@ -460,7 +463,8 @@ class Admin:
     def __exit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self.close()
+        with noting(failure(exc), NOT_CLOSED):
+            self.close(exit_timeout(self._core, exc))
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(

@@ -1,17 +1,82 @@
-"""How a member of a group closes: it leaves, and then disconnects in the time that is left."""
+"""How clients close, and what leaving a `with` block does after an exception."""
 
 from __future__ import annotations
 
 import contextlib
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
-from ottla.errors import KafkaTimeoutError
+from ottla.errors import ArgumentError, KafkaError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ottla._ottla import ConsumerCore, ShareConsumerCore
+    from ottla._ottla import ConsumerCore, Operation, ShareConsumerCore
+
+# Seconds that a close takes at most, unless its caller says otherwise. A producer has `close.timeout.ms`.
+CLOSE_TIMEOUT = 5.0
+# What an exception of a close is called in a note.
+NOT_CLOSED = "closing the client failed"
+
+
+class Interruptible(Protocol):
+    """The core of a client."""
+
+    def interrupt_timeout(self) -> float:
+        """Seconds that leaving a `with` block may take after Ctrl-C or the like."""
+
+
+def failure(error: BaseException | None) -> BaseException | None:
+    """The exception that the body of a `with` block failed with. A generator that is closed has not failed."""
+    return None if isinstance(error, GeneratorExit) else error
+
+
+def exit_timeout(core: Interruptible, error: BaseException | None) -> float | None:
+    """Seconds that leaving a `with` block may take; None has no limit but that of `close`."""
+    if error is None or isinstance(error, (Exception, GeneratorExit)):
+        return None
+    return core.interrupt_timeout()
+
+
+class Closable(Protocol):
+    """The core of a client."""
+
+    def close(self, timeout: float | None) -> Operation:
+        """Close it within so many seconds."""
+
+
+@contextlib.contextmanager
+def noting(error: BaseException | None, what: str) -> Iterator[None]:
+    """Make an exception of this block a note on `error`, which is on its way to the caller.
+
+    Args:
+        error: What the body of a `with` block failed with. If it is None, this block raises as usual.
+        what: What this block failed to do, for the note.
+    """
+    try:
+        yield
+    except Exception as other:
+        if error is None:
+            raise
+        text = f"{what}: {other if isinstance(other, KafkaError) else repr(other)}"
+        if hasattr(error, "add_note"):  # since Python 3.11
+            error.add_note(text)
+        if not isinstance(error, Exception):
+            # Python prints no notes of SystemExit, and asyncio no CancelledError.
+            import logging  # programs that log nothing do without it
+
+            logging.getLogger("ottla").warning(text)
+
+
+def disconnect(core: Closable, timeout: float | None) -> None:
+    """Close the core; at once if the wait is interrupted, as by Ctrl-C."""
+    try:
+        core.close(timeout).wait()
+    except Exception:
+        raise
+    except BaseException as error:
+        _disconnect_now(core, error)
+        raise
 
 
 @contextlib.contextmanager
@@ -19,17 +84,40 @@ def disconnecting(core: ConsumerCore | ShareConsumerCore, deadline: float) -> It
     """Disconnect after the block, which leaves the group; at once if the block is interrupted, as by Ctrl-C."""
     try:
         yield
-    except Exception:
-        core.close(left(deadline)).wait()
+    except Exception as error:
+        with noting(error, NOT_CLOSED):
+            disconnect(core, left(deadline))
         raise
-    except BaseException:
-        # What brokers do not answer would keep connections open until the deadline.
-        with contextlib.suppress(KafkaTimeoutError):
-            core.close(0).wait()
+    except BaseException as error:
+        _disconnect_now(core, error)
         raise
-    core.close(left(deadline)).wait()
+    disconnect(core, left(deadline))
+
+
+def _disconnect_now(core: Closable, error: BaseException) -> None:
+    # What brokers do not answer would keep connections open until the deadline.
+    with noting(error, NOT_CLOSED):
+        core.close(0).wait()
 
 
 def left(deadline: float) -> float:
     """Seconds until then; 0 if it has passed."""
     return max(deadline - time.monotonic(), 0)
+
+
+def left_of(deadline: float | None) -> float | None:
+    """Seconds until then; None without a deadline."""
+    return None if deadline is None else left(deadline)
+
+
+def deadline_of(timeout: float | None) -> float | None:
+    """The time after so many seconds."""
+    return None if timeout is None else time.monotonic() + timeout
+
+
+def in_listener(verb: str) -> ArgumentError:
+    """The error of a call that would wait for the listener that makes it."""
+    return ArgumentError(
+        f"{verb}() waits until rebalance listeners have returned, so a listener cannot call it: "
+        f"set a flag in the listener, and call {verb}() after poll() returns"
+    )

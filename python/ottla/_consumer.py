@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import time
-from typing import TYPE_CHECKING, Any, NoReturn
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 from ottla import _ottla, _reporting
-from ottla._closing import disconnecting, left
+from ottla._closing import CLOSE_TIMEOUT, NOT_CLOSED, disconnecting, exit_timeout, failure, in_listener, left, noting
 from ottla._habits import missing
 from ottla.errors import ClosedError
 
@@ -31,10 +32,6 @@ if TYPE_CHECKING:
     )
 
 
-# Seconds that a close takes at most, unless its caller says otherwise.
-CLOSE_TIMEOUT = 5.0
-
-
 class Consumer(_ottla.SyncConsumer):
     """Reads records. Threads may share it: their polls wait for each other.
 
@@ -56,6 +53,11 @@ class Consumer(_ottla.SyncConsumer):
     it. With `group_id`, the members of that group share the partitions of `topics`, or of what they `subscribe` to;
     heartbeats need neither the caller's thread nor its polls, but an application that does not poll for
     `max.poll.interval.ms` leaves the group until it does. Without it, `topics` and `assign` choose partitions.
+
+    With `enable.auto.commit`, a poll commits what earlier polls returned, and `close` commits everything that was
+    returned. A `with` block whose body raises commits only what earlier polls returned; in a loop, only the records
+    before the one that the body was working on. A consumer that nobody closes commits nothing when it is garbage
+    collected, or when the program ends.
 
     Iteration yields records without end and fetches them in batches. Leaving a loop loses nothing: the next poll or
     loop continues with the next record. Any other call is allowed inside the loop; positions count from the record that
@@ -138,7 +140,10 @@ class Consumer(_ottla.SyncConsumer):
 
         Raises:
             ClosedError: The consumer is closed.
+            ArgumentError: A rebalance listener calls this.
         """
+        if self._core.is_telling():
+            raise in_listener("unsubscribe")
         deadline = time.monotonic() + (self._core.api_timeout() if timeout is None else timeout)
         self._leave(self._core.unsubscribe, deadline)
 
@@ -401,6 +406,10 @@ class Consumer(_ottla.SyncConsumer):
     def close(self, timeout: float | None = None) -> None:
         """Leaves the group, if there is one, after a last commit with `enable.auto.commit`, and disconnects.
 
+        The last commit covers all records that polls and loops have returned. A `with` block whose body raises commits
+        less: no record of the last poll, and in a loop not the record that the body was working on. A consumer that is
+        never closed commits nothing at its end.
+
         Listeners are called, as by a poll; what they raise is raised when the consumer is closed. A static member
         (`group.instance.id`) does not leave: it keeps its partitions if it is back within `session.timeout.ms`. Closing
         twice does no harm.
@@ -410,13 +419,20 @@ class Consumer(_ottla.SyncConsumer):
 
         Raises:
             KafkaTimeoutError: Not all tasks ended in time. The consumer is closed anyway.
+            ArgumentError: A rebalance listener calls this. The consumer is not closed.
         """
+        self._close(timeout, "returned")
+
+    def _close(self, timeout: float | None, commit: Literal["returned", "earlier", "nothing"]) -> None:
+        """Close after a last commit of all records that were returned, or of what earlier polls returned, or none."""
+        if self._core.is_telling():
+            raise in_listener("close")
         deadline = time.monotonic() + (CLOSE_TIMEOUT if timeout is None else timeout)
         try:
             with disconnecting(self._core, deadline), contextlib.suppress(ClosedError):
-                self._leave(self._core.leave, deadline)
+                self._leave(partial(self._core.leave, commit=commit), deadline)
         finally:
-            _reporting.finish(self._core)
+            _reporting.finish(self._core, left(deadline))
 
     def _leave(self, leave: Callable[[float], Operation], deadline: float) -> None:
         """Leave the group by repeating `leave`. All listeners are called, whatever they raise."""
@@ -436,7 +452,9 @@ class Consumer(_ottla.SyncConsumer):
     def __exit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self.close()
+        commit: Literal["returned", "earlier"] = "returned" if exc is None else "earlier"
+        with noting(failure(exc), NOT_CLOSED):
+            self._close(exit_timeout(self._core, exc), commit)
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from ottla import _ottla, _reporting
 from ottla._callbacks import settling
+from ottla._closing import NOT_CLOSED, deadline_of, disconnect, exit_timeout, failure, left_of, noting
 from ottla._habits import mark
 from ottla._transaction import Transaction
 from ottla._types import PreparedTransaction
@@ -41,7 +42,8 @@ class Producer(_ottla.SyncProducer):
         ConfigError: A property is unknown or has a value that is not allowed.
 
     Nothing connects before the first call that needs a broker. Close it, or use it in a `with` statement, which closes
-    it.
+    it. If the body of that statement raises, its exception reaches the caller, and an error of the close is a note on
+    it. After Ctrl-C or `sys.exit` the close waits only `close.interrupt.timeout.ms`.
 
     Example:
         ```python
@@ -159,7 +161,7 @@ class Producer(_ottla.SyncProducer):
                 transaction.send_offsets({ottla.TopicPartition("flights", 0): 42}, "enrichers")
             ```
         """
-        return Transaction(self, self._core.is_transaction_settled)
+        return Transaction(self, self._core)
 
     def init_transactions(self, timeout: float | None = None, *, keep_prepared: bool = False) -> None:
         """Gets the producer's identity, and ends what an earlier producer of the same `transactional.id` left open.
@@ -350,16 +352,17 @@ class Producer(_ottla.SyncProducer):
         """Flushes, then disconnects. Records undelivered when the time is up fail. Closing twice does no harm.
 
         Args:
-            timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `delivery.timeout.ms`.
+            timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `close.timeout.ms`.
 
         Raises:
             KafkaError: Some records were undecided in time, or as with `flush`. The producer is closed anyway.
         """
+        deadline = deadline_of(timeout)
         try:
             with settling(timeout):
-                self._core.close(timeout).wait()
+                disconnect(self._core, timeout)
         finally:
-            _reporting.finish(self._core)
+            _reporting.finish(self._core, left_of(deadline))
 
     def partitions_for(self, topic: str, timeout: float | None = None) -> list[int]:
         """Lists the numbers of a topic's partitions, in order.
@@ -382,7 +385,8 @@ class Producer(_ottla.SyncProducer):
     def __exit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self.close()
+        with noting(failure(exc), NOT_CLOSED):
+            self.close(exit_timeout(self._core, exc))
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(

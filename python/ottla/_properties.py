@@ -68,6 +68,9 @@ class AdminProperties(TypedDict, total=False):
     """Whether brokers that ask for metrics get them (KIP-714). Only brokers with a plugin for it ask. Default: true."""
     metrics_interval_ms: int | None
     """How often on_metrics is called, where that is given. Default: 60000."""
+    close_interrupt_timeout_ms: int | None
+    """How long leaving a with block may take after KeyboardInterrupt, SystemExit or asyncio.CancelledError. A
+    producer's undelivered records fail then. Default: 1000."""
     sasl_mechanism: str | None
     """How to prove who this client is: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER, AWS_MSK_IAM or GSSAPI. Also
     written sasl.mechanisms."""
@@ -258,6 +261,9 @@ class ConsumerProperties(TypedDict, total=False):
     """Whether brokers that ask for metrics get them (KIP-714). Only brokers with a plugin for it ask. Default: true."""
     metrics_interval_ms: int | None
     """How often on_metrics is called, where that is given. Default: 60000."""
+    close_interrupt_timeout_ms: int | None
+    """How long leaving a with block may take after KeyboardInterrupt, SystemExit or asyncio.CancelledError. A
+    producer's undelivered records fail then. Default: 1000."""
     sasl_mechanism: str | None
     """How to prove who this client is: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER, AWS_MSK_IAM or GSSAPI. Also
     written sasl.mechanisms."""
@@ -519,6 +525,9 @@ class ProducerProperties(TypedDict, total=False):
     """Whether brokers that ask for metrics get them (KIP-714). Only brokers with a plugin for it ask. Default: true."""
     metrics_interval_ms: int | None
     """How often on_metrics is called, where that is given. Default: 60000."""
+    close_interrupt_timeout_ms: int | None
+    """How long leaving a with block may take after KeyboardInterrupt, SystemExit or asyncio.CancelledError. A
+    producer's undelivered records fail then. Default: 1000."""
     sasl_mechanism: str | None
     """How to prove who this client is: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER, AWS_MSK_IAM or GSSAPI. Also
     written sasl.mechanisms."""
@@ -664,6 +673,9 @@ class ProducerProperties(TypedDict, total=False):
     """Most bytes of undelivered records; at this limit a send waits for room. Default: 67108864."""
     max_block_ms: int | None
     """How long a send may wait for room, or for the metadata of a topic not used before. Default: 60000."""
+    close_timeout_ms: int | None
+    """How long close() without a timeout, or leaving a with block, waits for undelivered records. Then they fail, and
+    it raises an error. Default: 30000."""
     metadata_max_idle_ms: int | None
     """How long the metadata of a topic is kept and refreshed after the last send to it. Default: 300000."""
     max_request_size: int | None
@@ -785,6 +797,9 @@ class ShareConsumerProperties(TypedDict, total=False):
     """Whether brokers that ask for metrics get them (KIP-714). Only brokers with a plugin for it ask. Default: true."""
     metrics_interval_ms: int | None
     """How often on_metrics is called, where that is given. Default: 60000."""
+    close_interrupt_timeout_ms: int | None
+    """How long leaving a with block may take after KeyboardInterrupt, SystemExit or asyncio.CancelledError. A
+    producer's undelivered records fail then. Default: 1000."""
     sasl_mechanism: str | None
     """How to prove who this client is: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER, AWS_MSK_IAM or GSSAPI. Also
     written sasl.mechanisms."""

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from ottla._metrics import Measured, Metrics
 
-# Seconds that a close waits for a call that is under way, perhaps in a callback that never returns.
-_PATIENCE = 5.0
+# Seconds that a close waits at most for a call that is under way, perhaps in a callback that never returns.
+PATIENCE = 5.0
 
 
 class Report:
@@ -45,9 +45,9 @@ class Report:
             call(core.metrics(even_closed=True), self._callback, but=())
             return not self._ended
 
-    def end(self) -> None:
-        """Call back for the last time, on this thread."""
-        if not self._calling.acquire(timeout=_PATIENCE):
+    def end(self, timeout: float) -> None:
+        """Call back for the last time, on this thread, unless a call under way takes longer than `timeout`."""
+        if not self._calling.acquire(timeout=timeout):
             return
         try:
             core = self._core()
@@ -111,9 +111,14 @@ def start(core: Measured, callback: Callable[[Metrics], object]) -> None:
     reporter.add(report)
 
 
-def finish(core: Measured) -> None:
-    """Call back for the last time: the client is closed."""
+def finish(core: Measured, timeout: float | None = None) -> None:
+    """Call back for the last time: the client is closed.
+
+    Args:
+        core: The client's core.
+        timeout: Seconds to wait at most for a call that is under way; at most 5.
+    """
     with _lock:
         report = _reports.pop(core, None)
     if report is not None:
-        report.end()
+        report.end(PATIENCE if timeout is None else min(timeout, PATIENCE))

@@ -7,8 +7,7 @@ import time
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from ottla import _ottla, _reporting
-from ottla._closing import disconnecting, left
-from ottla._consumer import CLOSE_TIMEOUT
+from ottla._closing import CLOSE_TIMEOUT, NOT_CLOSED, disconnecting, exit_timeout, failure, left, noting
 from ottla._habits import missing
 from ottla._metrics import check_callback
 from ottla.errors import ClosedError
@@ -275,6 +274,7 @@ class ShareConsumer:
         """Leaves the group as `unsubscribe` does, and disconnects. Closing twice does no harm.
 
         With implicit acknowledgement too, records that no later poll or commit accepted are delivered again.
+        So the records that a block was working on when its body raised are delivered again.
 
         Args:
             timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits 5.
@@ -287,7 +287,7 @@ class ShareConsumer:
             with disconnecting(self._core, deadline), contextlib.suppress(ClosedError):
                 self._core.unsubscribe(left(deadline)).wait()
         finally:
-            _reporting.finish(self._core)
+            _reporting.finish(self._core, left(deadline))
             self._tell()
 
     def __enter__(self) -> Self:
@@ -297,7 +297,8 @@ class ShareConsumer:
     def __exit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self.close()
+        with noting(failure(exc), NOT_CLOSED):
+            self.close(exit_timeout(self._core, exc))
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(

@@ -6,9 +6,11 @@ import contextlib
 import time
 from typing import TYPE_CHECKING, Any
 
+from ottla._closing import NOT_CLOSED, exit_timeout, noting
 from ottla._consumer import Consumer
 from ottla._producer import Producer
-from ottla._transforming import CLOSE_TIMEOUT, SLICE, FunctionError, Progress, Settings, checked, is_table
+from ottla._transaction import NOT_ABORTED
+from ottla._transforming import CLOSE_TIMEOUT, SLICE, FunctionError, Progress, Settings, cause, checked, is_table
 from ottla.errors import FatalError, FencedError, KafkaError, UnknownOutcomeError
 
 if TYPE_CHECKING:
@@ -162,14 +164,20 @@ class _Run:
         return self
 
     def __exit__(self, _type: object, error: BaseException | None, _traceback: object) -> None:
+        limit = CLOSE_TIMEOUT
         try:
             if error is not None:
-                self._abort(error, CLOSE_TIMEOUT)
+                with noting(cause(error), NOT_ABORTED):
+                    interrupt = exit_timeout(self._consumer._core, error)  # noqa: SLF001 its setting
+                    limit = limit if interrupt is None else interrupt
+                    refusal = self._abort(error, limit)
+                    if refusal is not None:
+                        raise refusal
         finally:
             try:
-                self._close_consumer(error)
+                self._close_consumer(error, limit)
             finally:
-                self._close_producer()
+                self._close_producer(limit)
 
     def work(self) -> None:
         self._consumer.subscribe(
@@ -329,17 +337,14 @@ class _Run:
 
     # --- the end
 
-    def _close_consumer(self, error: BaseException | None) -> None:
+    def _close_consumer(self, error: BaseException | None, timeout: float) -> None:
         # What was read and not committed is nobody's any more: listeners that the close calls are not to commit it.
         self._progress.restarted()
-        try:
-            self._consumer.close(CLOSE_TIMEOUT)
-        except KafkaError:
-            if error is None:
-                raise
+        with noting(cause(error), NOT_CLOSED):
+            self._consumer.close(timeout)
 
-    def _close_producer(self) -> None:
+    def _close_producer(self, timeout: float) -> None:
         # It holds no record of a transaction that counts.
         if self._producer is not None:
             with contextlib.suppress(KafkaError):
-                self._producer.close(CLOSE_TIMEOUT)
+                self._producer.close(timeout)

@@ -267,6 +267,11 @@ class FunctionError(Exception):
         self.error = error
 
 
+def cause(error: BaseException | None) -> BaseException | None:
+    """What `run` raises."""
+    return error.error if isinstance(error, FunctionError) else error
+
+
 def is_table(given: object) -> bool:
     """Whether the function gave Arrow data, rather than records."""
     return hasattr(given, "__arrow_c_stream__") or hasattr(given, "__arrow_c_array__")

@@ -28,13 +28,17 @@ class Verbs:
         self.failures = failures
         self.settled = False
 
-    def is_settled(self) -> bool:
+    def is_transaction_settled(self) -> bool:
         return self.settled
+
+    def interrupt_timeout(self) -> float:
+        return 0.5
 
     def ask(self, name: str) -> None:
         self.asked.append(name)
-        if name in self.failures:
-            raise self.failures[name]
+        verb = name.split(maxsplit=1)[0]
+        if verb in self.failures:
+            raise self.failures[verb]
 
     def begin_transaction(self) -> None:
         self.ask("begin")
@@ -45,8 +49,8 @@ class Verbs:
     def commit_transaction(self) -> None:
         self.ask("commit")
 
-    def abort_transaction(self) -> None:
-        self.ask("abort")
+    def abort_transaction(self, timeout: float | None = None) -> None:
+        self.ask("abort" if timeout is None else f"abort {timeout}")
 
 
 class AsyncVerbs:
@@ -62,14 +66,14 @@ class AsyncVerbs:
 
 
 def run_sync(verbs: Verbs, block: Callable[[], None]) -> None:
-    with Transaction(verbs, verbs.is_settled) as transaction:
+    with Transaction(verbs, verbs) as transaction:
         transaction.send_offsets({("t", 0): 1}, "g")
         block()
 
 
 def run_asyncio(verbs: Verbs, block: Callable[[], None]) -> None:
     async def main() -> None:
-        async with AsyncTransaction(AsyncVerbs(verbs), verbs.is_settled) as transaction:
+        async with AsyncTransaction(AsyncVerbs(verbs), verbs) as transaction:
             await transaction.send_offsets({("t", 0): 1}, "g")
             block()
 
@@ -117,7 +121,7 @@ def test_a_block_that_raises_is_aborted(run: Callable[..., None], kind: type[Bas
     verbs = Verbs(abort=errors.KafkaTimeoutError("no coordinator"))
     with pytest.raises(kind):
         run(verbs, block)
-    assert verbs.asked == ["begin", OFFSETS, "abort"]
+    assert verbs.asked == ["begin", OFFSETS, "abort" if kind is ValueError else "abort 0.5"]
     if sys.version_info >= (3, 11):
         assert raised.__notes__ == ["the transaction was not aborted: no coordinator"]
 

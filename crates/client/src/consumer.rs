@@ -25,7 +25,7 @@ use crate::decode::Moment;
 use crate::decoding::{Decoding, Done, Next, Outcome};
 use crate::driver::{Driver, JOIN_TIMEOUT};
 use crate::events::Events;
-use crate::rebalancing::{Listeners, Polled, Turn};
+use crate::rebalancing::{LastCommit, Listeners, Polled, Turn};
 use crate::transport::{deadline, now, timeout_at};
 use crate::unread::Unread;
 
@@ -66,6 +66,8 @@ pub(crate) struct Inner<D: Decode> {
     pulse: Arc<Pulse>,
     /// Which rebalances callers want to be told.
     pub(crate) listeners: Mutex<Listeners>,
+    /// What is committed when the consumer leaves its group.
+    pub(crate) last_commit: Mutex<LastCommit>,
     /// A close has begun: who has nothing to read any more is told that.
     pub(crate) closing: AtomicBool,
     /// The thread that polls has others to serve.
@@ -126,6 +128,7 @@ impl<D: Decode> Consumer<D> {
                 driver,
                 pulse,
                 listeners: Mutex::default(),
+                last_commit: Mutex::default(),
                 closing: AtomicBool::new(false),
                 is_brief: AtomicBool::new(false),
                 decoding: Decoding::new(decoder),
@@ -369,6 +372,7 @@ impl<D: Decode> Consumer<D> {
     ) -> Result<Polled<Vec<D::Chunk>>, Error> {
         self.begin_following()?;
         let _poll = Polling::new(&self.inner.driver);
+        self.inner.unread.lock().done();
         // Before looking, so that nothing that happens afterwards is missed.
         let waiter = self.inner.driver.enter(&[Change::Records, Change::Group]);
         let mut is_late = false;
@@ -537,6 +541,15 @@ impl<D: Decode> Consumer<D> {
         calls::partitions_for(&self.inner.driver, topic, timeout).await
     }
 
+    /// [`Consumer::close`] that commits nothing, for a consumer that nobody closed: it is not known what was processed.
+    ///
+    /// # Errors
+    /// As [`Consumer::close`].
+    pub async fn abandon(&self, timeout: Option<Duration>) -> Result<(), Error> {
+        *self.inner.last_commit.lock() = LastCommit::Nothing;
+        self.close(timeout).await
+    }
+
     /// Leaves the group, after a last commit where polls commit; wakes polls with `Kind::Closed`, joins every task, all within
     /// `timeout`. Listeners are not told: [`Consumer::leave`] before this tells them. Idempotent.
     ///
@@ -674,8 +687,8 @@ impl<D: Decode> Inner<D> {
                     });
                     let next_offset = chunk.next_offset();
                     let (records_of_it, bytes_of_it) = (chunk.len(), chunk.bytes());
-                    // Until the records are unread, the position says that they were handed out: nobody may commit it.
-                    let unread = (receiver == Receiver::Iteration).then(|| self.unread.lock());
+                    // Until the records are noted, the position says that they were handed out: nobody may commit it.
+                    let mut unread = self.unread.lock();
                     let current = self.driver.with(|engine, now| {
                         let current = engine.advance(&topic, partition, generation, next_offset);
                         if current {
@@ -698,9 +711,12 @@ impl<D: Decode> Inner<D> {
                     if !chunk.is_empty() {
                         is_any = true;
                         records -= chunk.len().min(records);
-                        match unread {
-                            Some(mut unread) => unread.push(topic, partition, chunk, is_held),
-                            None => chunks.push(chunk),
+                        match receiver {
+                            Receiver::Iteration => unread.push(topic, partition, chunk, is_held),
+                            Receiver::Caller => {
+                                unread.returned(&topic, partition, chunk.offset(0));
+                                chunks.push(chunk);
+                            }
                         }
                     }
                 }

@@ -233,6 +233,22 @@ impl Completion {
         }
     }
 
+    /// Somebody asks about this record again after all. What the ledger has already stays there.
+    fn take_back(&self, index: u32) {
+        let mut state = self.state.lock();
+        let holds = |(first, count): &(u32, u32)| (*first..*first + *count).contains(&index);
+        let Some(at) = state.left.iter().position(holds) else {
+            return;
+        };
+        let (first, count) = state.left.swap_remove(at);
+        let (before, after) = (
+            (first, index - first),
+            (index + 1, first + count - index - 1),
+        );
+        let parts = [before, after].into_iter().filter(|(_, count)| *count > 0);
+        state.left.extend(parts);
+    }
+
     /// Waits until the records have their fate; false if the deadline came first.
     pub(crate) async fn wait(&self, first: u32, count: u32, deadline: Option<Instant>) -> bool {
         loop {
@@ -314,9 +330,15 @@ impl Delivery {
         self.batch.hook(self.index, 1, notify);
     }
 
-    /// Nobody will ask about this record: if it fails, [`crate::Producer::take_unasked`] reports it. Called once.
+    /// Nobody will ask about this record: if it fails, [`crate::Producer::take_unasked`] reports it. Called once, or once more
+    /// after each [`Delivery::take_back`].
     pub fn leave(&self) {
         self.batch.leave(self.index, 1);
+    }
+
+    /// Somebody asks about this record after all. If it has failed since it was left, its failure is reported nevertheless.
+    pub fn take_back(&self) {
+        self.batch.take_back(self.index);
     }
 
     /// The record's topic.
@@ -439,7 +461,15 @@ mod tests {
         assert_eq!(ledger.take(), unasked(2, early));
         resolve(6, 2, Err(late.clone()));
         leave(7);
-        assert_eq!(ledger.take(), unasked(2, late));
+        assert_eq!(ledger.take(), unasked(2, late.clone()));
         assert_eq!(ledger.take(), None);
+
+        // 9 is asked about after all, 11 is left again.
+        [8, 9, 10, 11].into_iter().for_each(leave);
+        let take_back = |index| Delivery::new(Arc::clone(&batch), index, 0).take_back();
+        [9, 11, 12].into_iter().for_each(take_back);
+        leave(11);
+        resolve(8, 5, Err(late.clone()));
+        assert_eq!(ledger.take(), unasked(3, late));
     }
 }

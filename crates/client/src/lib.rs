@@ -62,7 +62,7 @@ pub use ottla_engine::observe::{Level, Observed};
 pub use ottla_engine::producer::{Finished, PreparedTransaction};
 pub use ottla_engine::{Config, ConfigError, Damage, Error, ErrorCode, Kind, Role, Written};
 pub use producer::{NoHeaders, Producer, Row, TrySendError};
-pub use rebalancing::{Listeners, Polled};
+pub use rebalancing::{LastCommit, Listeners, Polled};
 pub use share::{AcknowledgeType, Acknowledged, Committed, Given, LockId, ShareConsumer};
 
 /// A partition as metadata describes it.

@@ -12,7 +12,8 @@ use ottla_engine::{Change, Engine, Error, Kind};
 
 use crate::calls;
 use crate::consumer::{Consumer, Decode, Following, Inner, Polling};
-use crate::rebalancing::{Listeners, Polled, Turn};
+use crate::rebalancing::{LastCommit, Listeners, Polled, Turn};
+use crate::unread::Unread;
 
 impl<D: Decode> Consumer<D> {
     /// Reads what the group assigns of these topics. Joining begins with the first poll; `listeners` says which rebalances a poll
@@ -48,12 +49,17 @@ impl<D: Decode> Consumer<D> {
         Ok(polled)
     }
 
-    /// The first half of a close: commits what callers were given, where polls commit, and leaves the group, at most within
+    /// The first half of a close: commits `last_commit`, where polls commit, and leaves the group, at most within
     /// `timeout` (`None`: `default.api.timeout.ms`). Does nothing without a group. Call it again after [`Polled::Rebalance`].
     ///
     /// # Errors
     /// `Kind::Closed`.
-    pub async fn leave(&self, timeout: Option<Duration>) -> Result<Polled<()>, Error> {
+    pub async fn leave(
+        &self,
+        timeout: Option<Duration>,
+        last_commit: LastCommit,
+    ) -> Result<Polled<()>, Error> {
+        *self.inner.last_commit.lock() = last_commit;
         self.inner.closing.store(true, Ordering::Relaxed);
         self.leave_group(timeout).await
     }
@@ -88,8 +94,9 @@ impl<D: Decode> Consumer<D> {
     /// [`Consumer::leave`] without telling any listener.
     pub(crate) async fn leave_quietly(&self, timeout: Duration) {
         *self.inner.listeners.lock() = Listeners::default();
+        self.inner.closing.store(true, Ordering::Relaxed);
         // It may be closed already.
-        let _left = self.leave(Some(timeout)).await;
+        let _left = self.leave_group(Some(timeout)).await;
     }
 
     /// What an assignor of the caller's is asked, if a poll returned [`Polled::Rebalance`] for that; afterwards [`Consumer::answer`]
@@ -180,9 +187,7 @@ impl<D: Decode> Consumer<D> {
     ) -> Result<Option<CommitId>, Error> {
         let unread = self.inner.unread.lock();
         self.inner.driver.with(|engine, now| {
-            let offsets = offsets.unwrap_or_else(|| {
-                engine.given(|topic, partition| unread.position(topic, partition))
-            });
+            let offsets = offsets.unwrap_or_else(|| self.inner.to_commit(engine, &unread));
             if offsets.is_empty() && engine.group_metadata().is_some() {
                 return Ok(None);
             }
@@ -250,13 +255,26 @@ impl<D: Decode> Inner<D> {
         })
     }
 
+    /// How far callers have read, as offsets to commit. Once a close has begun, `last_commit` says what of it counts: a listener
+    /// that commits must not commit more.
+    fn to_commit(&self, engine: &Engine<Work>, unread: &Unread<D::Chunk>) -> Vec<GroupOffset> {
+        match *self.last_commit.lock() {
+            LastCommit::Returned => {
+                engine.given(|topic, partition| unread.position(topic, partition))
+            }
+            LastCommit::Earlier => engine.given(|topic, partition| unread.undone(topic, partition)),
+            LastCommit::Nothing => Vec::new(),
+        }
+    }
+
     /// Says how far callers have read, if a rebalance or a commit waits for that, and tells what nobody listens to.
     pub(crate) fn rebalance(&self) -> Turn {
         loop {
             let unread = self.unread.lock();
             let (is_asked, has_rebalance, is_held) = self.driver.with(|engine, now| {
                 if engine.wants_given(now) {
-                    engine.note_given(now, |topic, partition| unread.position(topic, partition));
+                    let given = self.to_commit(engine, &unread);
+                    engine.note_given(now, given);
                 }
                 let is_asked = engine.has_question();
                 let has_rebalance = engine.next_rebalance().is_some();

@@ -319,23 +319,19 @@ impl Producer {
         flushed
     }
 
-    /// Flushes at most `timeout` (`None`: `delivery.timeout.ms`), fails what is left, joins every task. Idempotent.
+    /// Flushes at most `timeout` (`None`: `close.timeout.ms`), fails what is left, joins every task. Idempotent.
     ///
     /// # Errors
     /// As [`Producer::flush`]; the producer is closed anyway.
     pub async fn close(&self, timeout: Option<Duration>) -> Result<(), Error> {
-        let begun = now();
+        let end = deadline(timeout.unwrap_or(self.config().close_timeout));
+        let left = || end.saturating_duration_since(now());
         if self.driver.with(|engine, _| engine.is_in_transaction()) {
             // Readers of committed records would wait for its end. If it cannot be told now, the coordinator ends it in time.
-            let _ = self.abort_transaction(timeout).await;
+            let _ = self.abort_transaction(Some(left())).await;
         }
-        let left =
-            timeout.map(|timeout| timeout.saturating_sub(now().saturating_duration_since(begun)));
-        let flushed = self.flush(left).await;
-        let left = timeout.map_or(JOIN_TIMEOUT, |timeout| {
-            timeout.saturating_sub(now().saturating_duration_since(begun))
-        });
-        let joined = self.driver.close(left.min(JOIN_TIMEOUT)).await;
+        let flushed = self.flush(Some(left())).await;
+        let joined = self.driver.close(left().min(JOIN_TIMEOUT)).await;
         flushed.and(joined)
     }
 

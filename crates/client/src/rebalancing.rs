@@ -23,6 +23,18 @@ impl Listeners {
     }
 }
 
+/// What a consumer that leaves its group commits of what it returned, where polls commit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LastCommit {
+    /// All records.
+    #[default]
+    Returned,
+    /// What earlier polls returned, without the last one; in an iteration, the records before the last one.
+    Earlier,
+    /// Nothing.
+    Nothing,
+}
+
 /// What a poll returned.
 #[derive(Debug)]
 pub enum Polled<T> {

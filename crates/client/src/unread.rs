@@ -1,7 +1,10 @@
-//! Records that an iteration took from its consumer and did not hand out yet.
+//! Records that an iteration took from its consumer and did not hand out yet, and where the records begin that the caller
+//! works on.
 //!
-//! To the engine they are given out. To the caller they are still to come: positions count from the first of them, the next
-//! poll returns them, and a seek drops those of its partition.
+//! To the engine the unread records are given out. To the caller they are still to come: positions count from the first of them,
+//! the next poll returns them, and a seek drops those of its partition.
+//!
+//! The caller works on what the last poll returned, or on the last record of an iteration, until it asks for more.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -10,6 +13,7 @@ use crate::consumer::Chunk;
 
 /// Decoded records of one partition, and the row of the next one.
 struct Begun<C> {
+    number: u64,
     topic: Arc<str>,
     partition: i32,
     chunk: Arc<C>,
@@ -36,18 +40,33 @@ impl<C: Chunk> Begun<C> {
     }
 }
 
-/// Runs in the order in which they are handed out. Those of paused partitions are held until the pause ends.
-pub(crate) struct Unread<C>(VecDeque<Begun<C>>);
+pub(crate) struct Unread<C> {
+    /// Runs in the order in which they are handed out. Those of paused partitions are held until the pause ends.
+    runs: VecDeque<Begun<C>>,
+    /// The number of the newest run. The first is 1.
+    newest: u64,
+    /// The run of the record that an iteration handed out last; 0 if the caller is done with it.
+    current: u64,
+    /// The first offset of each chunk that the last poll returned.
+    returned: Vec<(Arc<str>, i32, i64)>,
+}
 
 impl<C> Default for Unread<C> {
     fn default() -> Self {
-        Unread(VecDeque::new())
+        Unread {
+            runs: VecDeque::new(),
+            newest: 0,
+            current: 0,
+            returned: Vec::new(),
+        }
     }
 }
 
 impl<C: Chunk> Unread<C> {
     pub(crate) fn push(&mut self, topic: Arc<str>, partition: i32, chunk: C, is_held: bool) {
-        self.0.push_back(Begun {
+        self.newest += 1;
+        self.runs.push_back(Begun {
+            number: self.newest,
             topic,
             partition,
             row: 0,
@@ -59,7 +78,7 @@ impl<C: Chunk> Unread<C> {
 
     /// Holds the records of one partition, or no longer.
     pub(crate) fn hold(&mut self, topic: &str, partition: i32, is_held: bool) {
-        let runs = self.0.iter_mut();
+        let runs = self.runs.iter_mut();
         for begun in runs.filter(|begun| begun.is(topic, partition)) {
             begun.is_held = is_held;
         }
@@ -67,15 +86,21 @@ impl<C: Chunk> Unread<C> {
 
     /// Where the next run stands that is not held.
     fn first(&self) -> Option<usize> {
-        self.0.iter().position(|begun| !begun.is_held)
+        self.runs.iter().position(|begun| !begun.is_held)
     }
 
     /// Hands out the next record: its chunk, and its row there.
     #[inline]
     pub(crate) fn next(&mut self) -> Option<(Arc<C>, usize)> {
+        if !self.returned.is_empty() {
+            self.returned.clear();
+        }
         // Nearly always there is one here.
-        match self.0.front_mut() {
-            Some(begun) if !begun.is_held && begun.left() > 0 => Some(begun.next()),
+        match self.runs.front_mut() {
+            Some(begun) if !begun.is_held && begun.left() > 0 => {
+                self.current = begun.number;
+                Some(begun.next())
+            }
             _ => self.next_of_any(),
         }
     }
@@ -83,17 +108,42 @@ impl<C: Chunk> Unread<C> {
     fn next_of_any(&mut self) -> Option<(Arc<C>, usize)> {
         loop {
             let first = self.first()?;
-            let begun = self.0.get_mut(first)?;
+            let begun = self.runs.get_mut(first)?;
             if begun.left() > 0 {
+                self.current = begun.number;
                 return Some(begun.next());
             }
-            self.0.remove(first);
+            self.runs.remove(first);
         }
+    }
+
+    /// Notes that the caller asks for more: it is done with what it was given.
+    pub(crate) fn done(&mut self) {
+        self.current = 0;
+        self.returned.clear();
+    }
+
+    /// Notes that the caller gets a chunk of this partition that begins at `offset`.
+    pub(crate) fn returned(&mut self, topic: &Arc<str>, partition: i32, offset: i64) {
+        self.returned.push((Arc::clone(topic), partition, offset));
+    }
+
+    /// The offset of the partition's first record that the caller is not done with, if there is one here.
+    pub(crate) fn undone(&self, topic: &str, partition: i32) -> Option<i64> {
+        let mut returned = self.returned.iter();
+        if let Some((_, _, offset)) = returned.find(|it| *it.0 == *topic && it.1 == partition) {
+            return Some(*offset);
+        }
+        let mut runs = self.runs.iter();
+        let current = runs.find(|it| it.number == self.current && it.is(topic, partition));
+        let row = current.and_then(|it| Some((it, it.row.checked_sub(1)?)));
+        row.map(|(begun, row)| begun.chunk.offset(row))
+            .or_else(|| self.position(topic, partition))
     }
 
     /// Whether nothing can be handed out now.
     pub(crate) fn is_empty(&self) -> bool {
-        self.0
+        self.runs
             .iter()
             .all(|begun| begun.is_held || begun.left() == 0)
     }
@@ -103,17 +153,21 @@ impl<C: Chunk> Unread<C> {
         let mut chunks = Vec::new();
         while records > 0 {
             let first = self.first();
-            let Some((first, begun)) = first.and_then(|at| Some((at, self.0.get_mut(at)?))) else {
+            let Some((first, begun)) = first.and_then(|at| Some((at, self.runs.get_mut(at)?)))
+            else {
                 break;
             };
             let count = begun.left().min(records);
             if count > 0 {
+                let offset = begun.chunk.offset(begun.row);
+                let topic = Arc::clone(&begun.topic);
+                self.returned.push((topic, begun.partition, offset));
                 chunks.push(begun.chunk.slice(begun.row, count));
                 begun.row += count;
                 records -= count;
             }
             if begun.left() == 0 {
-                self.0.remove(first);
+                self.runs.remove(first);
             }
         }
         chunks
@@ -122,7 +176,7 @@ impl<C: Chunk> Unread<C> {
     /// The offset of the partition's next record, if there is one here.
     pub(crate) fn position(&self, topic: &str, partition: i32) -> Option<i64> {
         let begun = self
-            .0
+            .runs
             .iter()
             .find(|begun| begun.is(topic, partition) && begun.left() > 0)?;
         Some(begun.chunk.offset(begun.row))
@@ -130,16 +184,20 @@ impl<C: Chunk> Unread<C> {
 
     /// Drops the records of partitions that `keep` refuses.
     pub(crate) fn retain(&mut self, mut keep: impl FnMut(&str, i32) -> bool) {
-        self.0.retain(|begun| keep(&begun.topic, begun.partition));
+        self.runs
+            .retain(|begun| keep(&begun.topic, begun.partition));
+        self.returned
+            .retain(|(topic, partition, _)| keep(topic, *partition));
     }
 
     /// Drops the records of one partition.
     pub(crate) fn forget(&mut self, topic: &str, partition: i32) {
-        self.0.retain(|begun| !begun.is(topic, partition));
+        self.retain(|name, number| !(*name == *topic && number == partition));
     }
 
     pub(crate) fn clear(&mut self) {
-        self.0.clear();
+        self.runs.clear();
+        self.returned.clear();
     }
 }
 
@@ -224,6 +282,40 @@ mod tests {
         assert!(!unread.is_empty());
         assert_eq!(unread.take(2), [Offsets(6, 7), Offsets(7, 8)]);
         assert_eq!(offsets(&mut unread), [8, 9]);
+    }
+
+    #[test]
+    fn what_the_caller_works_on_is_undone_until_it_asks_for_more() {
+        let mut unread = unread(&[(0, 5, 7), (1, 20, 22)]);
+        assert_eq!(unread.undone("t", 0), Some(5), "not handed out yet");
+        unread.next();
+        unread.next();
+        assert_eq!(unread.undone("t", 0), Some(6));
+        assert_eq!(unread.position("t", 0), None);
+        assert_eq!(unread.undone("t", 1), Some(20));
+        unread.next();
+        assert_eq!(
+            (unread.undone("t", 0), unread.undone("t", 1)),
+            (None, Some(20))
+        );
+        unread.done();
+        assert_eq!(unread.undone("t", 1), Some(21));
+        assert_eq!(unread.take(9), [Offsets(21, 22)]);
+        unread.returned(&"t".into(), 1, 22);
+        unread.returned(&"t".into(), 2, 3);
+        assert_eq!(unread.undone("t", 1), Some(21), "the first of its chunks");
+        unread.forget("t", 2);
+        assert_eq!(
+            unread.undone("t", 2),
+            None,
+            "the caller chose another position"
+        );
+        unread.next();
+        let undone = unread.undone("t", 1);
+        assert_eq!(undone, None, "a loop after a poll asks for more, too");
+        unread.returned(&"t".into(), 1, 21);
+        unread.done();
+        assert_eq!(unread.undone("t", 1), None);
     }
 
     #[test]

@@ -166,17 +166,16 @@ impl Engine<Consumer> {
         membership.is_some_and(|it| it.wants_given(now))
     }
 
-    /// Takes in how far callers have read; `unread` gives the offset of the next record of a partition of which an iteration still
-    /// has some.
-    pub fn note_given(&mut self, now: Instant, unread: impl Fn(&str, i32) -> Option<i64>) {
-        let given = self.given(unread);
+    /// Takes in how far callers have read, as [`Engine::given`] says, or less of it if not all may be committed.
+    pub fn note_given(&mut self, now: Instant, given: Vec<GroupOffset>) {
         if let Some(membership) = &mut self.client.membership {
             membership.note_given(now, &mut self.core, given);
             self.settle(now);
         }
     }
 
-    /// How far callers have read, as offsets to commit; `unread` as for [`Engine::note_given`].
+    /// How far callers have read, as offsets to commit; `unread` gives the offset of the next record of a partition of which an
+    /// iteration still has some.
     pub fn given(&self, unread: impl Fn(&str, i32) -> Option<i64>) -> Vec<GroupOffset> {
         let each = self.client.fetcher.each();
         let each = each.filter_map(|(topic, partition, next, _)| {

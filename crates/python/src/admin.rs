@@ -567,6 +567,12 @@ impl AdminCore {
         Ok(client.config().metrics_interval.as_secs_f64())
     }
 
+    /// Seconds that leaving a `with` block may take after Ctrl-C or the like.
+    fn interrupt_timeout(&self) -> PyResult<f64> {
+        let client = self.client.even_closed()?;
+        Ok(client.config().close_interrupt_timeout.as_secs_f64())
+    }
+
     /// Raises if the client can no longer be used.
     fn check(&self) -> PyResult<()> {
         self.client.get().map(|_| ())

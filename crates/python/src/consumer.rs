@@ -1,9 +1,10 @@
 //! `ConsumerCore`, whose methods return operations, and what the sync facade inherits for the sake of speed.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
-use ottla_client::{Consumer as Client, Polled, Selection, Start};
+use ottla_client::{Consumer as Client, LastCommit, Polled, Selection, Start};
 use parking_lot::Mutex;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -30,6 +31,8 @@ pub(crate) struct ConsumerCore {
     client: Opened<Client<Decoder>>,
     listeners: Mutex<Callables>,
     assignors: Mutex<Assignors>,
+    /// The thread that calls a listener.
+    telling: Mutex<Option<ThreadId>>,
 }
 
 impl ConsumerCore {
@@ -99,6 +102,7 @@ impl ConsumerCore {
             client: Opened::new("Consumer", client),
             listeners: Mutex::default(),
             assignors: Mutex::new(assignors),
+            telling: Mutex::default(),
         })
     }
 
@@ -135,11 +139,17 @@ impl ConsumerCore {
         Ok(Operation::new(unsubscribe, rebalances::must_tell))
     }
 
-    /// Whether listeners have to be told of a rebalance, and this is to be called again.
-    #[pyo3(signature = (timeout))]
-    fn leave(&self, timeout: Option<f64>) -> PyResult<Operation> {
+    /// Whether listeners have to be told of a rebalance, and this is to be called again. `commit` says what the last commit is:
+    /// of what was returned, or of what earlier polls returned, or none.
+    #[pyo3(signature = (timeout, commit))]
+    fn leave(&self, timeout: Option<f64>, commit: &str) -> PyResult<Operation> {
         let (client, timeout) = (self.client.get()?.clone(), seconds(timeout)?);
-        let leave = async move { client.leave(timeout).await };
+        let last_commit = match commit {
+            "returned" => LastCommit::Returned,
+            "earlier" => LastCommit::Earlier,
+            _ => LastCommit::Nothing,
+        };
+        let leave = async move { client.leave(timeout, last_commit).await };
         Ok(Operation::new(leave, rebalances::must_tell))
     }
 
@@ -449,6 +459,11 @@ impl ConsumerCore {
         Ok(open::closing(self.client.closed(), close, open::closed))
     }
 
+    /// Whether this thread calls a listener at the moment.
+    fn is_telling(&self) -> bool {
+        *self.telling.lock() == Some(thread::current().id())
+    }
+
     /// All metrics at this moment. `even_closed` is for whoever reports the last ones.
     #[pyo3(signature = (*, even_closed = false))]
     fn metrics(&self, py: Python<'_>, even_closed: bool) -> PyResult<Py<PyAny>> {
@@ -472,6 +487,12 @@ impl ConsumerCore {
         Ok(client.config().metrics_interval.as_secs_f64())
     }
 
+    /// Seconds that leaving a `with` block may take after Ctrl-C or the like.
+    fn interrupt_timeout(&self) -> PyResult<f64> {
+        let client = self.client.even_closed()?;
+        Ok(client.config().close_interrupt_timeout.as_secs_f64())
+    }
+
     /// Raises if the client can no longer be used.
     fn check(&self) -> PyResult<()> {
         self.client.get().map(|_| ())
@@ -482,7 +503,7 @@ impl Drop for ConsumerCore {
     fn drop(&mut self) {
         self.client.on_drop(|client| {
             let client = client.clone();
-            async move { client.close(None).await }
+            async move { client.abandon(None).await }
         });
     }
 }
@@ -604,7 +625,9 @@ fn tell(py: Python<'_>, core: &ConsumerCore) -> PyResult<()> {
     let Some((listener, partitions)) = core.take_rebalance(py)? else {
         return Ok(());
     };
+    *core.telling.lock() = Some(thread::current().id());
     let result = listener.call1(py, (partitions,));
+    *core.telling.lock() = None;
     core.told_rebalance()?;
     result.map(drop)
 }

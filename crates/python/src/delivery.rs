@@ -184,6 +184,7 @@ impl Delivery {
         if let Some(result) = fate.told(fate.peek().result()) {
             return outcome(py, result);
         }
+        let _waits = fate.waits();
         let waited = wait::block_on(py, fate.peek().wait(seconds(timeout)?))?;
         outcome(py, fate.told(fate.peek().result()).unwrap_or(waited))
     }
@@ -202,6 +203,7 @@ impl Delivery {
     fn exception(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Option<Py<PyAny>>> {
         let fate = self.fate.get()?;
         let mut known = fate.peek().result();
+        let _waits = fate.waits();
         if known.is_none() {
             let waited = wait::block_on(py, fate.peek().wait(seconds(timeout)?))?;
             known = fate.peek().result();
@@ -285,6 +287,7 @@ impl AsyncDelivery {
     fn __await__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let fate = Arc::clone(self.fate.get()?);
         let wait = async move {
+            let _waits = fate.waits();
             let result = fate.peek().wait(None).await;
             fate.ask();
             result
@@ -478,6 +481,7 @@ impl Deliveries {
     #[pyo3(signature = (timeout = None, *, check = true))]
     fn result(&self, py: Python<'_>, timeout: Option<f64>, check: bool) -> PyResult<Py<PyAny>> {
         let runs = self.runs.get()?;
+        let _waits = runs.waits();
         let report = wait::result(py, runs.peek().clone().wait(seconds(timeout)?))?;
         runs.ask();
         written(py, &report, check)
@@ -496,6 +500,7 @@ impl Deliveries {
     #[pyo3(signature = (timeout = None))]
     fn exception(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Option<Py<PyAny>>> {
         let runs = self.runs.get()?;
+        let _waits = runs.waits();
         let report = wait::result(py, runs.peek().clone().wait(seconds(timeout)?))?;
         runs.ask();
         exception(py, &report)
@@ -505,6 +510,7 @@ impl Deliveries {
     #[getter]
     fn errors(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let runs = self.runs.get()?;
+        let _waits = runs.waits();
         let report = wait::result(py, runs.peek().clone().wait(None))?;
         runs.ask();
         failures(py, &report)
@@ -571,6 +577,7 @@ impl AsyncDeliveries {
     fn __await__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let runs = Arc::clone(self.runs.get()?);
         let wait = async move {
+            let _waits = runs.waits();
             let report = runs.peek().clone().wait(None).await;
             runs.ask();
             report

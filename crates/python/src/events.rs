@@ -97,12 +97,16 @@ pub(crate) fn queue(py: Python<'_>) -> PyResult<Option<Arc<Events>>> {
 
 /// Logs what there is, on this thread: before a call returns after which nobody may listen any more.
 pub(crate) fn log(py: Python<'_>) -> PyResult<()> {
+    // While the interpreter ends, modules are removed, and a close in `__del__` has nobody to log to.
+    let Ok(sys) = py.import("sys") else {
+        return Ok(());
+    };
     // Where no client was made there is nothing to log, and the module would only be imported for it.
-    let modules = py.import("sys")?.getattr("modules")?;
-    if modules.contains("ottla._logging")? {
-        py.import("ottla._logging")?.call_method0("drain")?;
+    let modules = sys.getattr("modules")?;
+    match modules.get_item("ottla._logging") {
+        Ok(logging) if !logging.is_none() => logging.call_method0("drain").map(drop),
+        _ => Ok(()),
     }
-    Ok(())
 }
 
 /// What a handler of `logging` may want to look at without reading the text.

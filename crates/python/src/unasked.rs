@@ -41,11 +41,21 @@ pub(crate) fn raise(py: Python<'_>, client: &Producer) -> PyResult<()> {
 /// The outcome of records, which a caller may ask about or leave.
 pub(crate) trait Fate {
     fn leave(&self);
+
+    /// Undoes `leave`. False if that cannot be undone.
+    fn take_back(&self) -> bool {
+        false
+    }
 }
 
 impl Fate for Delivery {
     fn leave(&self) {
         Delivery::leave(self);
+    }
+
+    fn take_back(&self) -> bool {
+        Delivery::take_back(self);
+        true
     }
 }
 
@@ -66,12 +76,14 @@ impl Fate for Runs {
 pub(crate) struct Asked<F: Fate> {
     fate: F,
     asked: AtomicBool,
+    /// It was left: a wait ended before the fate was known.
+    left: AtomicBool,
 }
 
 impl<F: Fate> Asked<F> {
     pub(crate) fn new(fate: F) -> Self {
-        let asked = AtomicBool::new(false);
-        Asked { fate, asked }
+        let (asked, left) = (AtomicBool::new(false), AtomicBool::new(false));
+        Asked { fate, asked, left }
     }
 
     /// The fate, for someone who only looks.
@@ -82,6 +94,21 @@ impl<F: Fate> Asked<F> {
     /// Notes that somebody is told, or was told, of a failure.
     pub(crate) fn ask(&self) {
         self.asked.store(true, Ordering::Relaxed);
+    }
+
+    /// Notes that a caller waits for the fate. If the wait ends before anybody was told, by a timeout or because a task was
+    /// cancelled, the next flush or close reports a failure: the caller may keep the delivery and never ask again.
+    pub(crate) fn waits(&self) -> Waits<'_, F> {
+        if self.left.load(Ordering::Relaxed) && self.fate.take_back() {
+            self.left.store(false, Ordering::Relaxed);
+        }
+        Waits(self)
+    }
+
+    fn leave(&self) {
+        if !self.asked.load(Ordering::Relaxed) && !self.left.swap(true, Ordering::Relaxed) {
+            self.fate.leave();
+        }
     }
 
     /// The fate, for a caller who asked. A wait that ended before the fate was known has reported nothing.
@@ -106,8 +133,15 @@ impl Asked<Vec<Deliveries>> {
 
 impl<F: Fate> Drop for Asked<F> {
     fn drop(&mut self) {
-        if !self.asked.load(Ordering::Relaxed) {
-            self.fate.leave();
-        }
+        self.leave();
+    }
+}
+
+/// A wait for a fate, until it ends.
+pub(crate) struct Waits<'a, F: Fate>(&'a Asked<F>);
+
+impl<F: Fate> Drop for Waits<'_, F> {
+    fn drop(&mut self) {
+        self.0.leave();
     }
 }

@@ -529,8 +529,10 @@ impl Member {
         let now = book.now;
         if self.host.engine.wants_given(now) {
             let gives_first = self.plant == Some(Plant::CommitsTooSoon) && self.gather(book);
-            self.host
-                .work(now, |engine| engine.note_given(now, |_, _| None));
+            self.host.work(now, |engine| {
+                let given = engine.given(|_, _| None);
+                engine.note_given(now, given);
+            });
             if gives_first {
                 self.end_poll(book, now + self.habits.works);
             }

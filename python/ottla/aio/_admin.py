@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from ottla import _ottla
+from ottla._closing import CLOSE_TIMEOUT, NOT_CLOSED, exit_timeout, failure, left, noting
 from ottla._habits import missing
 from ottla._metrics import check_callback
+from ottla.aio._closing import disconnect
 from ottla.aio._reporting import Reports
 from ottla.aio._sasl import with_loop
 
@@ -450,10 +453,11 @@ class Admin:
         Raises:
             KafkaTimeoutError: Not all tasks ended in time. The client is closed anyway.
         """
+        deadline = time.monotonic() + (CLOSE_TIMEOUT if timeout is None else timeout)
         try:
-            await self._core.close(timeout)
+            await disconnect(self._core, left(deadline))
         finally:
-            await self._reports.finish()
+            await self._reports.finish(left(deadline))
 
     async def __aenter__(self) -> Self:
         self._core.check()
@@ -463,7 +467,8 @@ class Admin:
     async def __aexit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        await self.close()
+        with noting(failure(exc), NOT_CLOSED):
+            await self.close(exit_timeout(self._core, exc))
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(

@@ -1,17 +1,28 @@
-"""How a member of a group closes: it leaves, and then disconnects in the time that is left."""
+"""How clients close, for asyncio."""
 
 from __future__ import annotations
 
 import contextlib
 from typing import TYPE_CHECKING
 
-from ottla._closing import left
-from ottla.errors import KafkaTimeoutError
+from ottla._closing import NOT_CLOSED, left, noting
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    from ottla._closing import Closable
     from ottla._ottla import ConsumerCore, ShareConsumerCore
+
+
+async def disconnect(core: Closable, timeout: float | None) -> None:
+    """Close the core; at once if the wait is cancelled."""
+    try:
+        await core.close(timeout)
+    except Exception:
+        raise
+    except BaseException as error:
+        await _disconnect_now(core, error)
+        raise
 
 
 @contextlib.asynccontextmanager
@@ -19,12 +30,17 @@ async def disconnecting(core: ConsumerCore | ShareConsumerCore, deadline: float)
     """Disconnect after the block, which leaves the group; at once if the block is cancelled."""
     try:
         yield
-    except Exception:
-        await core.close(left(deadline))
+    except Exception as error:
+        with noting(error, NOT_CLOSED):
+            await disconnect(core, left(deadline))
         raise
-    except BaseException:
-        # What brokers do not answer would keep connections open until the deadline.
-        with contextlib.suppress(KafkaTimeoutError):
-            await core.close(0)
+    except BaseException as error:
+        await _disconnect_now(core, error)
         raise
-    await core.close(left(deadline))
+    await disconnect(core, left(deadline))
+
+
+async def _disconnect_now(core: Closable, error: BaseException) -> None:
+    # What brokers do not answer would keep connections open until the deadline.
+    with noting(error, NOT_CLOSED):
+        await core.close(0)

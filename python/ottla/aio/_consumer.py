@@ -6,12 +6,12 @@ import asyncio
 import contextlib
 import inspect
 import time
-from typing import TYPE_CHECKING, Any, NoReturn
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 from ottla import _ottla
 from ottla._assignors import answer_on_loop
-from ottla._closing import left
-from ottla._consumer import CLOSE_TIMEOUT
+from ottla._closing import CLOSE_TIMEOUT, NOT_CLOSED, exit_timeout, failure, in_listener, left, noting
 from ottla._habits import missing
 from ottla._metrics import check_callback
 from ottla.aio._closing import disconnecting
@@ -58,10 +58,15 @@ class Consumer:
     Raises:
         ConfigError: A property is unknown or has a value that is not allowed.
 
-    Nothing connects before the first call that needs a broker. Close it, or use it in a `with` statement, which closes
-    it. With `group_id`, the members of that group share the partitions of `topics`, or of what they `subscribe` to;
-    heartbeats need neither the caller's loop nor its polls, but an application that does not poll for
+    Nothing connects before the first call that needs a broker. Close it, or use it in an `async with` statement, which
+    closes it. With `group_id`, the members of that group share the partitions of `topics`, or of what they `subscribe`
+    to; heartbeats need neither the caller's loop nor its polls, but an application that does not poll for
     `max.poll.interval.ms` leaves the group until it does. Without it, `topics` and `assign` choose partitions.
+
+    With `enable.auto.commit`, a poll commits what earlier polls returned, and `close` commits everything that was
+    returned. An `async with` block whose body raises commits only what earlier polls returned; in a loop, only the
+    records before the one that the body was working on. A consumer that nobody closes commits nothing when it is
+    garbage collected, or when the program ends.
 
     Iteration yields records without end and fetches them in batches. Leaving a loop loses nothing: the next poll or
     loop continues with the next record. Any other call is allowed inside the loop; positions count from the record that
@@ -80,7 +85,7 @@ class Consumer:
         ```
     """
 
-    __slots__ = ("__weakref__", "_core", "_reports")
+    __slots__ = ("__weakref__", "_core", "_reports", "_telling")
 
     def __init__(
         self,
@@ -96,6 +101,8 @@ class Consumer:
         self._core = _ottla.ConsumerCore(bootstrap_servers, topics=topics, config=with_loop(config), **given)
         self._core.poll_briefly()
         self._reports = Reports(self._core, on_metrics)
+        # The task that runs a listener.
+        self._telling: asyncio.Future[Any] | None = None
 
     def assign(self, partitions: Iterable[Partition]) -> None:
         """Reads these partitions and no others.
@@ -160,7 +167,10 @@ class Consumer:
 
         Raises:
             ClosedError: The consumer is closed.
+            ArgumentError: A rebalance listener calls this.
         """
+        if self._is_telling():
+            raise in_listener("unsubscribe")
         deadline = time.monotonic() + (self._core.api_timeout() if timeout is None else timeout)
         await self._leave(self._core.unsubscribe, deadline)
 
@@ -337,13 +347,20 @@ class Consumer:
         if taken is None:
             return
         listener, partitions = taken
+        self._telling = asyncio.current_task()
         try:
             result = listener(partitions)
             if inspect.isawaitable(result):
                 limit = self._core.listener_timeout()
-                await asyncio.wait_for(result, limit if left is None else min(limit, left))
+                self._telling = asyncio.ensure_future(result)
+                await asyncio.wait_for(self._telling, limit if left is None else min(limit, left))
         finally:
+            self._telling = None
             self._core.told_rebalance()
+
+    def _is_telling(self) -> bool:
+        """Whether a listener calls."""
+        return self._telling is not None and self._telling is asyncio.current_task()
 
     async def batches(self) -> AsyncIterator[Batch]:
         """Iterates over batches without end; none of them is empty. It waits while there are no records.
@@ -501,6 +518,10 @@ class Consumer:
     async def close(self, timeout: float | None = None) -> None:
         """Leaves the group, if there is one, after a last commit with `enable.auto.commit`, and disconnects.
 
+        The last commit covers all records that polls and loops have returned. An `async with` block whose body raises
+        commits less: no record of the last poll, and in a loop not the record that the body was working on. A consumer
+        that is never closed commits nothing at its end.
+
         Listeners are called, as by a poll, but have no longer than is left of the call's time; what they raise is
         raised when the consumer is closed. A static member (`group.instance.id`) does not leave: it keeps its
         partitions if it is back within `session.timeout.ms`. Closing twice does no harm.
@@ -510,14 +531,21 @@ class Consumer:
 
         Raises:
             KafkaTimeoutError: Not all tasks ended in time. The consumer is closed anyway.
+            ArgumentError: A rebalance listener calls this. The consumer is not closed.
         """
+        await self._close(timeout, "returned")
+
+    async def _close(self, timeout: float | None, commit: Literal["returned", "earlier"]) -> None:
+        """Close after a last commit of all records that were returned, or of what earlier polls returned."""
+        if self._is_telling():
+            raise in_listener("close")
         deadline = time.monotonic() + (CLOSE_TIMEOUT if timeout is None else timeout)
         try:
             async with disconnecting(self._core, deadline):
                 with contextlib.suppress(ClosedError):
-                    await self._leave(self._core.leave, deadline)
+                    await self._leave(partial(self._core.leave, commit=commit), deadline)
         finally:
-            await self._reports.finish()
+            await self._reports.finish(left(deadline))
 
     async def _leave(self, leave: Callable[[float], Awaitable[bool]], deadline: float) -> None:
         """Leave the group by repeating `leave`. All listeners are called, whatever they raise."""
@@ -538,7 +566,9 @@ class Consumer:
     async def __aexit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        await self.close()
+        commit: Literal["returned", "earlier"] = "returned" if exc is None else "earlier"
+        with noting(failure(exc), NOT_CLOSED):
+            await self._close(exit_timeout(self._core, exc), commit)
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from ottla import _ottla
+from ottla._closing import NOT_CLOSED, deadline_of, exit_timeout, failure, left_of, noting
 from ottla._habits import missing
 from ottla._metrics import check_callback
 from ottla._types import PreparedTransaction
+from ottla.aio._closing import disconnect
 from ottla.aio._reporting import Reports
 from ottla.aio._sasl import with_loop
 from ottla.aio._transaction import Transaction
@@ -45,8 +47,9 @@ class Producer:
     Raises:
         ConfigError: A property is unknown or has a value that is not allowed.
 
-    Nothing connects before the first call that needs a broker. Close it, or use it in a `with` statement, which closes
-    it.
+    Nothing connects before the first call that needs a broker. Close it, or use it in an `async with` statement, which
+    closes it. If the body of that statement raises, its exception reaches the caller, and an error of the close is a
+    note on it. After Ctrl-C, `sys.exit` or a cancelled task the close waits only `close.interrupt.timeout.ms`.
 
     Example:
         ```python
@@ -218,7 +221,7 @@ class Producer:
                 await transaction.send_offsets({ottla.TopicPartition("flights", 0): 42}, "enrichers")
             ```
         """
-        return Transaction(self, self._core.is_transaction_settled)
+        return Transaction(self, self._core)
 
     async def init_transactions(self, timeout: float | None = None, *, keep_prepared: bool = False) -> None:
         """Gets the producer's identity, and ends what an earlier producer of the same `transactional.id` left open.
@@ -409,15 +412,16 @@ class Producer:
         """Flushes, then disconnects. Records undelivered when the time is up fail. Closing twice does no harm.
 
         Args:
-            timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `delivery.timeout.ms`.
+            timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `close.timeout.ms`.
 
         Raises:
             KafkaError: Some records were undecided in time, or as with `flush`. The producer is closed anyway.
         """
+        deadline = deadline_of(timeout)
         try:
-            await self._core.close(timeout)
+            await disconnect(self._core, timeout)
         finally:
-            await self._reports.finish()
+            await self._reports.finish(left_of(deadline))
 
     async def partitions_for(self, topic: str, timeout: float | None = None) -> list[int]:
         """Lists the numbers of a topic's partitions, in order.
@@ -441,7 +445,8 @@ class Producer:
     async def __aexit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        await self.close()
+        with noting(failure(exc), NOT_CLOSED):
+            await self.close(exit_timeout(self._core, exc))
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(

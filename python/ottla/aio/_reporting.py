@@ -8,6 +8,7 @@ import weakref
 from typing import TYPE_CHECKING, Any
 
 from ottla._callbacks import call
+from ottla._reporting import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,15 +46,19 @@ class Reports:
             self._timer = loop.call_later(self._interval, _tick, weakref.ref(self), loop)
             self._tell()
 
-    async def finish(self) -> None:
-        """Call back for the last time: the client is closed."""
+    async def finish(self, timeout: float | None) -> None:
+        """Call back for the last time: the client is closed.
+
+        Args:
+            timeout: Seconds to wait at most for async calls, which go on afterwards; at most 5.
+        """
         if self._timer is not None:
             self._timer.cancel()
         if self._callback is not None:
             self._tell()
             self._callback = None
         if self._tasks:
-            await asyncio.wait(set(self._tasks))
+            await asyncio.wait(set(self._tasks), timeout=PATIENCE if timeout is None else min(timeout, PATIENCE))
 
     def _tell(self) -> None:
         call(self._core.metrics(even_closed=True), self._call)

@@ -8,8 +8,7 @@ import time
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from ottla import _ottla
-from ottla._closing import left
-from ottla._consumer import CLOSE_TIMEOUT
+from ottla._closing import CLOSE_TIMEOUT, NOT_CLOSED, exit_timeout, failure, left, noting
 from ottla._habits import missing
 from ottla._metrics import check_callback
 from ottla.aio._closing import disconnecting
@@ -298,6 +297,7 @@ class ShareConsumer:
         """Leaves the group as `unsubscribe` does, and disconnects. Closing twice does no harm.
 
         With implicit acknowledgement too, records that no later poll or commit accepted are delivered again.
+        So the records that a block was working on when its body raised are delivered again.
 
         Args:
             timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits 5.
@@ -311,7 +311,7 @@ class ShareConsumer:
                 with contextlib.suppress(ClosedError):
                     await self._core.unsubscribe(left(deadline))
         finally:
-            await self._reports.finish()
+            await self._reports.finish(left(deadline))
             await self._tell()
 
     async def __aenter__(self) -> Self:
@@ -322,7 +322,8 @@ class ShareConsumer:
     async def __aexit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        await self.close()
+        with noting(failure(exc), NOT_CLOSED):
+            await self.close(exit_timeout(self._core, exc))
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from ottla.errors import KafkaError, KafkaTimeoutError, TransactionAbortableError
+from ottla._closing import exit_timeout, noting
+from ottla._transaction import NOT_ABORTED
+from ottla.errors import KafkaTimeoutError, TransactionAbortableError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from types import TracebackType
 
     from typing_extensions import Self
 
     from ottla._ottla import Offsets
+    from ottla._transaction import Core
     from ottla._types import GroupMetadata
 
 
@@ -22,17 +24,17 @@ class _Verbs(Protocol):
         self, offsets: Offsets, group: str | GroupMetadata, timeout: float | None = None
     ) -> None: ...
     async def commit_transaction(self) -> None: ...
-    async def abort_transaction(self) -> None: ...
+    async def abort_transaction(self, timeout: float | None = None) -> None: ...
 
 
 class Transaction:
     """What happens in the block takes effect as a whole, or not at all. `Producer.transaction` makes it."""
 
-    __slots__ = ("_is_settled", "_producer")
+    __slots__ = ("_core", "_producer")
 
-    def __init__(self, producer: _Verbs, is_settled: Callable[[], bool]) -> None:
+    def __init__(self, producer: _Verbs, core: Core) -> None:
         self._producer = producer
-        self._is_settled = is_settled
+        self._core = core
 
     async def send_offsets(self, offsets: Offsets, group: str | GroupMetadata, timeout: float | None = None) -> None:
         """Makes offsets of a group part of the transaction, as `Producer.send_offsets` does."""
@@ -45,23 +47,21 @@ class Transaction:
     async def __aexit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        if self._is_settled():
-            # It was ended in the block, or it is prepared: then only its owner knows how it is to end.
-            return
         if exc is not None:
-            await self._abort(exc)
+            with noting(exc, NOT_ABORTED):
+                if not self._is_settled():
+                    await self._producer.abort_transaction(exit_timeout(self._core, exc))
+            return
+        if self._is_settled():
             return
         try:
             await self._producer.commit_transaction()
         except (TransactionAbortableError, KafkaTimeoutError) as error:
             # It is still open, and nobody is left who could do anything else with it.
-            await self._abort(error)
+            with noting(error, NOT_ABORTED):
+                await self._producer.abort_transaction()
             raise
 
-    async def _abort(self, cause: BaseException) -> None:
-        """Abort the transaction because of `cause`, which is what the caller must hear of in any case."""
-        try:
-            await self._producer.abort_transaction()
-        except KafkaError as error:
-            if hasattr(cause, "add_note"):
-                cause.add_note(f"the transaction was not aborted: {error}")
+    def _is_settled(self) -> bool:
+        """Whether it was ended in the block, or is prepared: then only its owner knows how it is to end."""
+        return self._core.is_transaction_settled()

@@ -8,7 +8,9 @@ import inspect
 import time
 from typing import TYPE_CHECKING, Any
 
-from ottla._transforming import CLOSE_TIMEOUT, FunctionError, Progress, Settings, checked, is_table
+from ottla._closing import NOT_CLOSED, exit_timeout, noting
+from ottla._transaction import NOT_ABORTED
+from ottla._transforming import CLOSE_TIMEOUT, FunctionError, Progress, Settings, cause, checked, is_table
 from ottla.aio._consumer import Consumer
 from ottla.aio._producer import Producer
 from ottla.errors import FatalError, FencedError, KafkaError, UnknownOutcomeError
@@ -167,14 +169,20 @@ class _Run:
         return self
 
     async def __aexit__(self, _type: object, error: BaseException | None, _traceback: object) -> None:
+        limit = CLOSE_TIMEOUT
         try:
             if error is not None:
-                await self._abort(error, CLOSE_TIMEOUT)
+                with noting(cause(error), NOT_ABORTED):
+                    interrupt = exit_timeout(self._consumer._core, error)  # noqa: SLF001 its setting
+                    limit = limit if interrupt is None else interrupt
+                    refusal = await self._abort(error, limit)
+                    if refusal is not None:
+                        raise refusal
         finally:
             try:
-                await self._close_consumer(error)
+                await self._close_consumer(error, limit)
             finally:
-                await self._close_producer()
+                await self._close_producer(limit)
 
     async def work(self) -> None:
         self._consumer.subscribe(
@@ -337,17 +345,14 @@ class _Run:
 
     # --- the end
 
-    async def _close_consumer(self, error: BaseException | None) -> None:
+    async def _close_consumer(self, error: BaseException | None, timeout: float) -> None:
         # What was read and not committed is nobody's any more: listeners that the close calls are not to commit it.
         self._progress.restarted()
-        try:
-            await self._consumer.close(CLOSE_TIMEOUT)
-        except KafkaError:
-            if error is None:
-                raise
+        with noting(cause(error), NOT_CLOSED):
+            await self._consumer.close(timeout)
 
-    async def _close_producer(self) -> None:
+    async def _close_producer(self, timeout: float) -> None:
         # It holds no record of a transaction that counts.
         if self._producer is not None:
             with contextlib.suppress(KafkaError):
-                await self._producer.close(CLOSE_TIMEOUT)
+                await self._producer.close(timeout)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import difflib
 import json
+import select
 import sys
+from io import UnsupportedOperation
 from typing import TYPE_CHECKING, Any
 
 import ottla
@@ -75,14 +77,34 @@ def _consume(options: argparse.Namespace) -> None:
         return
     left = options.max
     with ottla.Consumer(arguments.bootstrap(options), topics=topics, config=config) as consumer:
-        while left is None or left > 0:
-            batch = consumer.poll(options.idle, max_records=left)
-            if options.idle is not None and not len(batch):
-                return
-            sys.stdout.buffer.writelines(map(show, batch))
-            sys.stdout.buffer.flush()
-            if left is not None:
-                left -= len(batch)
+        try:
+            while left is None or left > 0:
+                _check_reader()
+                batch = consumer.poll(options.idle, max_records=left)
+                if options.idle is not None and not len(batch):
+                    return
+                sys.stdout.buffer.writelines(map(show, batch))
+                sys.stdout.buffer.flush()
+                if left is not None:
+                    left -= len(batch)
+        except BrokenPipeError:
+            # What is in the pipe is lost, and nobody knows which records these are.
+            consumer._close(None, "nothing")  # noqa: SLF001 there is no other use for it
+            raise
+
+
+def _check_reader() -> None:
+    """Raise if nobody reads our output any more: the next poll may commit what is still in the pipe."""
+    if not hasattr(select, "poll"):
+        return  # on Windows
+    try:
+        descriptor = sys.stdout.fileno()
+    except UnsupportedOperation:
+        return  # a program has put another object in its place
+    poll = select.poll()
+    poll.register(descriptor, 0)
+    if any(event & select.POLLERR for _, event in poll.poll(0)):
+        raise BrokenPipeError
 
 
 def _check_existence(options: argparse.Namespace, topics: list[str]) -> None:

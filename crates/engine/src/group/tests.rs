@@ -95,7 +95,8 @@ fn poll(script: &mut Member) -> Vec<Asked> {
     let now = script.now;
     script.engine.poll_began(now);
     if script.engine.wants_given(now) {
-        script.engine.note_given(now, |_, _| None);
+        let given = script.engine.given(|_, _| None);
+        script.engine.note_given(now, given);
     }
     let asked = asked(script);
     script.engine.poll_ended(now);
@@ -710,9 +711,9 @@ fn polls_commit_at_the_interval_and_never_what_they_give_out_themselves() {
     script.engine.poll_began(now);
     assert!(script.engine.wants_given(now));
     // Of what an earlier poll gave out, a loop has reached offset 12.
-    script
-        .engine
-        .note_given(now, |_, partition| (partition == 0).then_some(12));
+    let reached = |_: &str, partition| (partition == 0).then_some(12);
+    let given = script.engine.given(reached);
+    script.engine.note_given(now, given);
     let commit = only(asked(&mut script));
     let Request::OffsetCommit(request) = &commit.request else {
         panic!("{commit:?}")

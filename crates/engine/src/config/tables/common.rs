@@ -52,6 +52,9 @@ macro_rules! common {
         "enable.metrics.push" => metrics_push: bool = "true", bool();
         /// How often on_metrics is called, where that is given.
         "metrics.interval.ms" => metrics_interval: Duration = "60000", millis(1);
+        /// How long leaving a with block may take after KeyboardInterrupt, SystemExit or asyncio.CancelledError. A producer's
+        /// undelivered records fail then.
+        "close.interrupt.timeout.ms" => close_interrupt_timeout: Duration = "1000", millis(0);
     } } };
 }
 pub(in crate::config) use common;

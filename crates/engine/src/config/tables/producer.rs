@@ -16,6 +16,9 @@ macro_rules! producer {
         "buffer.memory" => buffer_memory: usize = "67108864", bytes(1, i64::MAX);
         /// How long a send may wait for room, or for the metadata of a topic not used before.
         "max.block.ms" => max_block: Duration = "60000", millis(0);
+        /// How long close() without a timeout, or leaving a with block, waits for undelivered records. Then they fail, and it raises an
+        /// error.
+        "close.timeout.ms" => close_timeout: Duration = "30000", millis(0);
         /// How long the metadata of a topic is kept and refreshed after the last send to it.
         "metadata.max.idle.ms" => metadata_max_idle: Duration = "300000", millis(5000);
         /// Largest record and largest Produce request, before compression. Brokers have limits of their own.

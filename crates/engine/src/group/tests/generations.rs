@@ -203,7 +203,8 @@ fn a_revocation_commits_what_was_read_by_then() {
     let now = script.now;
     script.engine.poll_began(now);
     assert!(script.engine.wants_given(now));
-    script.engine.note_given(now, |_, _| Some(12));
+    let given = script.engine.given(|_, _| Some(12));
+    script.engine.note_given(now, given);
     let commit = only(asked(&mut script));
     answer_commit(&mut script, &commit, ErrorCode::NONE);
     // Then records are read, and the group rebalances.
@@ -215,7 +216,8 @@ fn a_revocation_commits_what_was_read_by_then() {
     );
     let now = script.now;
     assert!(script.engine.wants_given(now));
-    script.engine.note_given(now, |_, _| Some(15));
+    let given = script.engine.given(|_, _| Some(15));
+    script.engine.note_given(now, given);
     let commit = only(asked(&mut script));
     let Request::OffsetCommit(request) = &commit.request else {
         panic!("{commit:?}")
