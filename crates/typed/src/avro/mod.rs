@@ -11,6 +11,7 @@ mod resolve;
 mod schema;
 mod writer;
 
+pub(crate) use input::put_long;
 pub(crate) use reader::Avro;
 pub(crate) use schema::{Kind, Logical, Node, Place, Schema};
 pub(crate) use writer::Writer;

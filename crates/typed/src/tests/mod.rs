@@ -1,4 +1,5 @@
 mod avro;
+mod avro_resolution;
 mod encode;
 mod encode_avro;
 mod encode_protobuf;
