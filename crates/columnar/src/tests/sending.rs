@@ -380,7 +380,7 @@ fn a_column_comes_once() {
     for name in ["value", "key", "headers"] {
         let schema = Schema::new(vec![column("value"), column(name), column(name)]);
         assert_eq!(
-            crate::check_schema(&schema).unwrap_err(),
+            check_schema(&schema).unwrap_err(),
             ColumnarError::DuplicateColumn { name }
         );
     }

@@ -349,21 +349,33 @@ fn is_named_alike(node: &Node, target: &Target) -> bool {
 /// compared: a union has no two of the same type but for their names.
 fn is_same(node: &Node, member: &Target) -> bool {
     use DataType as Column;
-    match (&node.kind, &member.shape, &member.data_type) {
+    matches!(
+        (&node.kind, &member.shape, &member.data_type),
         (Kind::Enum { .. }, Shape::Enum { .. }, _)
-        | (Kind::Fixed { .. }, Shape::Fixed(_), _)
-        | (Kind::Record { .. }, Shape::Record(_), _)
-        | (Kind::Array(_), Shape::List(_), _)
-        | (Kind::Map(_), Shape::Map(_), _)
-        | (Kind::Boolean, _, Column::Boolean)
-        | (Kind::Int, _, Column::Int32 | Column::Date32 | Column::Time32(_))
-        | (Kind::Long, _, Column::Int64 | Column::Time64(_) | Column::Timestamp(..))
-        | (Kind::Float, _, Column::Float32)
-        | (Kind::Double, _, Column::Float64)
-        | (Kind::Bytes, Shape::Plain, Column::Binary | Column::Decimal128(..))
-        | (Kind::String, Shape::Plain, Column::Utf8) => true,
-        _ => false,
-    }
+            | (Kind::Fixed { .. }, Shape::Fixed(_), _)
+            | (Kind::Record { .. }, Shape::Record(_), _)
+            | (Kind::Array(_), Shape::List(_), _)
+            | (Kind::Map(_), Shape::Map(_), _)
+            | (Kind::Boolean, _, Column::Boolean)
+            | (
+                Kind::Int,
+                _,
+                Column::Int32 | Column::Date32 | Column::Time32(_)
+            )
+            | (
+                Kind::Long,
+                _,
+                Column::Int64 | Column::Time64(_) | Column::Timestamp(..)
+            )
+            | (Kind::Float, _, Column::Float32)
+            | (Kind::Double, _, Column::Float64)
+            | (
+                Kind::Bytes,
+                Shape::Plain,
+                Column::Binary | Column::Decimal128(..)
+            )
+            | (Kind::String, Shape::Plain, Column::Utf8)
+    )
 }
 
 fn mismatch(node: &Node, target: &Target) -> SchemaError {

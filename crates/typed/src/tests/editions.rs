@@ -137,7 +137,8 @@ fn a_delimited_message_is_refused_by_the_name_of_its_feature() {
         file(&inner(b""), &of_message(DELIMITED), b""),
     ];
     for file in refused {
-        let error = Decoder::protobuf(&[file.clone()], None, Framing::Plain).unwrap_err();
+        let error =
+            Decoder::protobuf(std::slice::from_ref(&file), None, Framing::Plain).unwrap_err();
         let text = error.to_string();
         assert!(
             text.contains("i: its feature message_encoding is DELIMITED"),

@@ -253,6 +253,6 @@ fn a_message_is_found_behind_a_file_that_has_none() {
             .unwrap_err()
             .to_string()
     };
-    assert!(refused(&[enums.clone()], Some("M")).contains("hold no message"));
+    assert!(refused(std::slice::from_ref(&enums), Some("M")).contains("hold no message"));
     assert!(refused(&files, Some("X")).contains("they have p.Inner"));
 }
