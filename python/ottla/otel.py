@@ -479,16 +479,21 @@ class _Producer(_Wrapped):
         return self._sent(sending, lambda: self._client.send(topic, value, **parts))
 
     def send_many(self, topic: str, values: Any, **columns: Any) -> Any:
-        is_arrow = hasattr(values, "__arrow_c_array__") or hasattr(values, "__arrow_c_stream__")
+        # A text or bytes are one value, which the client refuses: a list of them would be its letters.
+        is_whole = (
+            isinstance(values, (str, bytes, bytearray, memoryview))
+            or hasattr(values, "__arrow_c_array__")
+            or hasattr(values, "__arrow_c_stream__")
+        )
         details: dict[str, AttributeValue] = {}
-        if not is_arrow:
+        if not is_whole:
             values = list(values)
             details["messaging.batch.message_count"] = len(values)
         sending = _Sending(self._tools, "send_many", topic, details)
-        if not is_arrow:
+        if not is_whole:
             carried = sending.carried()
             headers = columns.get("headers")
-            rows = [None] * len(values) if headers is None else headers
+            rows = [headers] * len(values) if headers is None or _is_of_all(headers) else headers
             columns["headers"] = [_with(row, carried) for row in rows]
         return self._sent(sending, lambda: self._client.send_many(topic, values, **columns))
 
@@ -511,6 +516,14 @@ class _Producer(_Wrapped):
             sending.failed(error)
             raise
         return sending.follow(delivery)
+
+
+def _is_of_all(headers: Any) -> bool:
+    """Whether `send_many` takes these headers for each value, and not as a column of headers."""
+    if isinstance(headers, dict):
+        return True
+    first = next(iter(headers), None) if isinstance(headers, (list, tuple)) else None
+    return isinstance(first, tuple) and len(first) == 2 and isinstance(first[0], str)
 
 
 def _with(headers: Any, carried: list[tuple[str, str]]) -> Any:

@@ -446,3 +446,64 @@ def test_columns_need_not_be_aligned(address, topic):
     with ottla.Producer(address) as producer:
         _, offsets = producer.send_arrow(topic, pa.table({"value": ["a"], "timestamp": times})).result(20)
     assert list(offsets) == [0]
+
+
+def text(*values):
+    """Strings that are what their bytes are: Arrow does not check it."""
+    return pa.array(values, pa.binary()).view(pa.string())
+
+
+def headers_of(keys):
+    structs = pa.StructArray.from_arrays([keys, pa.array([b"1"] * len(keys), pa.binary())], names=["key", "value"])
+    return pa.ListArray.from_arrays(pa.array(range(len(keys) + 1), pa.int32()), structs)
+
+
+SECONDS = 2**63 // 1000
+NOT_SENT = {
+    "a header's key": (
+        {"headers": headers_of(text(b"a", b"\xff"))},
+        "row 1 of the data to send: the key of a header is not UTF-8",
+    ),
+    "a topic": ({"topic": text(b"t", b"\xff")}, "row 1 of the data to send: the topic is not UTF-8"),
+    "before 1970": (
+        {"timestamp": pa.array([0, -2], pa.timestamp("ms"))},
+        "row 1 .* the timestamp -2 ms is before 1970",
+    ),
+    "below a number": ({"timestamp": pa.array([0, -2], pa.int64())}, "the timestamp -2 is before 1970"),
+    "finer": ({"timestamp": pa.array([0, -1], pa.timestamp("ns"))}, "the timestamp -1 ns is before 1970"),
+    "too late": ({"timestamp": pa.array([0, SECONDS + 1], pa.timestamp("s"))}, "more milliseconds than 64 bits hold"),
+}
+
+
+@pytest.mark.parametrize("what", NOT_SENT)
+def test_what_would_be_sent_as_something_else_is_refused(api, address, topic, what):
+    columns, match = NOT_SENT[what]
+    table = pa.table({"value": [b"1", b"2"], **columns})
+    with api.producer(address) as producer:
+        with pytest.raises(ottla.errors.ArgumentError, match=match):
+            api.result(api(producer.send_arrow(topic, table)))
+        api.result(api(producer.send(topic, b"after")))
+    with api.consumer(address, topics=[topic], auto_offset_reset="earliest") as consumer:
+        [record] = api.poll(consumer, 1)
+        assert (record.value, record.offset) == (b"after", 0)
+
+
+def test_two_columns_of_one_name_are_refused(api, address, topic):
+    table = pa.table([[b"1"], [b"2"]], names=["value", "value"])
+    with (
+        api.producer(address) as producer,
+        pytest.raises(ottla.errors.ArgumentError, match='two columns named "value"'),
+    ):
+        api.result(api(producer.send_arrow(topic, table)))
+
+
+def test_slices_of_headers_are_sent_as_they_are(api, address, topic):
+    table = pa.table(
+        {"value": [b"%d" % n for n in range(6)], "headers": headers_of(text(*(b"k%d" % n for n in range(6))))}
+    )
+    with api.producer(address) as producer:
+        api.result(api(producer.send_arrow(topic, table.slice(2, 3))))
+        api.result(api(producer.send_arrow(topic, table.slice(4).slice(1).combine_chunks())))
+    with api.consumer(address, topics=[topic], auto_offset_reset="earliest") as consumer:
+        records = api.poll(consumer, 4)
+    assert sorted((r.value, [*r.headers]) for r in records) == [(b"%d" % n, [(f"k{n}", b"1")]) for n in (2, 3, 4, 5)]

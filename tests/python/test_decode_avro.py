@@ -12,6 +12,7 @@ from decimal import Decimal
 from pathlib import Path
 
 import fastavro
+import pyarrow as pa
 import pytest
 from confluent_kafka.schema_registry import SchemaRegistryClient, header_schema_id_serializer
 from confluent_kafka.schema_registry.avro import AvroSerializer
@@ -292,3 +293,88 @@ def test_spans_of_time_are_bytes(batch_of):
     assert batch_of([bytes(range(12))]).decode(json.dumps(schema), "avro").to_arrow().to_pylist() == [
         {"d": bytes(range(12))}
     ]
+
+
+def avro(value, schema):
+    out = io.BytesIO()
+    fastavro.schemaless_writer(out, schema, value)
+    return out.getvalue()
+
+
+def test_the_last_entry_of_a_key_counts_as_in_fastavro(batch_of):
+    schema = {"type": "record", "name": "R", "fields": [{"name": "m", "type": {"type": "map", "values": "int"}}]}
+    value = b"\x04\x02a\x02\x02b\x04\x02\x02a\x06\x00"
+    theirs = fastavro.schemaless_reader(io.BytesIO(value), schema, None)
+    table = batch_of([value]).decode(json.dumps(schema), "avro").to_arrow()
+    assert dict(table.column("m")[0].as_py()) == theirs["m"] == {"a": 3, "b": 2}
+    assert len(table.column("m")[0].as_py()) == 2
+
+
+@pytest.mark.parametrize(
+    ("base", "logical", "day"), [("int", "time-millis", 86_400_000), ("long", "time-micros", 86_400_000_000)]
+)
+def test_a_time_outside_of_a_day_is_bad(batch_of, base, logical, day):
+    plain = {"type": "record", "name": "R", "fields": [{"name": "t", "type": base}]}
+    schema = {"type": "record", "name": "R", "fields": [{"name": "t", "type": {"type": base, "logicalType": logical}}]}
+    kind = pa.time32("ms") if base == "int" else pa.time64("us")
+    for number in (day, -1):
+        # Nor is it to Arrow, and to Java's LocalTime.
+        with pytest.raises(pa.ArrowInvalid, match="not within the acceptable range"):
+            pa.array([number], kind).validate(full=True)
+    values = [avro({"t": number}, plain) for number in (0, day - 1, day, -1)]
+    decoded = batch_of(values).decode(json.dumps(schema), "avro", mode="drop")
+    decoded.to_arrow().validate(full=True)
+    theirs = [fastavro.schemaless_reader(io.BytesIO(value), schema, None) for value in values[:2]]
+    assert decoded.to_arrow().to_pylist() == theirs
+    assert [bad.row for bad in decoded.bad] == [2, 3]
+
+
+E = {"type": "enum", "name": "E", "symbols": ["P"]}
+F = {"type": "fixed", "name": "F", "size": 1}
+
+
+def record(name, *fields, **more):
+    return {"type": "record", "name": name, "fields": [{"name": field, "type": "int"} for field in fields], **more}
+
+
+# A writer's and a reader's schema, a value, and the member of the reader's union that fastavro and Avro's Java library (1.12.1)
+# both read it into; None where both refuse it.
+RESOLVED = [
+    ([record("A", "x"), record("C", "x")], [record("C", "x"), record("A2", "x", aliases=["A"])], b"\0\x0e", 1),
+    ([record("A", "x"), record("C", "x")], [record("C", "x"), record("A2", "x", aliases=["A"])], b"\x02\x0e", 0),
+    ([E, E | {"name": "D"}], [E | {"name": "D"}, E | {"name": "E2", "aliases": ["E"]}], b"\0\0", 1),
+    ([F, F | {"name": "G"}], [F | {"name": "G"}, F | {"name": "F2", "aliases": ["F"]}], b"\0A", 1),
+    ("bytes", [E, "string"], b"\x02P", 1),
+    ("string", [E, "bytes"], b"\x02P", 1),
+    ("bytes", [F, "string"], b"\x02P", 1),
+    ("string", [F, "bytes"], b"\x02P", 1),
+    ("bytes", E, b"\x02P", None),
+    ("string", E, b"\x02P", None),
+    ("bytes", F, b"\x02P", None),
+    ("string", F, b"\x02P", None),
+    (E, E | {"name": "E2"}, b"\0", None),
+    (F, F | {"name": "F2"}, b"A", None),
+    (F, F | {"size": 2}, b"A", None),
+    (record("B"), [record("A"), record("B", "y")], b"", None),
+    (E, [E | {"name": "D"}, E | {"name": "E2"}], b"\0", None),
+]
+
+
+@pytest.mark.parametrize(("writer", "reader", "value", "member"), RESOLVED)
+def test_schemas_are_resolved_as_avros_libraries_do(batch_of, writer, reader, value, member):
+    def theirs():
+        return fastavro.schemaless_reader(io.BytesIO(value), writer, reader)
+
+    def ours():
+        table = batch_of([value]).decode(json.dumps(reader), "avro", writer_schema=json.dumps(writer)).to_arrow()
+        return table.column("value")[0].as_py()
+
+    if member is None:
+        with pytest.raises(Exception, match="ismatch|No default|size is different"):
+            theirs()
+        with pytest.raises((errors.ArgumentError, errors.DecodeError), match="does not become|no default"):
+            ours()
+        return
+    row = ours()
+    assert [at for at in range(len(reader)) if row[f"member{at}"] is not None] == [member]
+    assert row[f"member{member}"] in (theirs(), str(theirs()).encode())

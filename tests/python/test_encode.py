@@ -13,7 +13,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from confluent_kafka.schema_registry import SchemaRegistryClient
-from confluent_kafka.schema_registry.avro import AvroDeserializer
+from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -74,6 +74,76 @@ def test_any_arrow_data_is_encoded():
         encoder.encode([{"a": 1}])
 
 
+# A struct in a struct, beside and in a list and a map, in each of which some are null.
+SLICED = pa.table(
+    {
+        "s": pa.array([{"i": {"n": n, "t": str(n)} if n % 3 else None} if n % 4 else None for n in range(12)]),
+        "l": pa.array([[{"i": {"n": n}}] * (n % 3) for n in range(12)]),
+        "m": pa.array(
+            [[(str(n), {"i": {"n": n}})] for n in range(12)],
+            pa.map_(pa.string(), pa.struct([("i", pa.struct([("n", pa.int64())]))])),
+        ),
+    }
+)
+INNER = {"type": "record", "name": "In", "fields": [{"name": "n", "type": ["null", "long"]}]}
+
+
+def nested(name, kind):
+    return {"name": name, "type": kind}
+
+
+SLICED_AVRO = {
+    "type": "record",
+    "name": "R",
+    "fields": [
+        nested(
+            "s",
+            [
+                "null",
+                {
+                    "type": "record",
+                    "name": "S",
+                    "fields": [
+                        nested(
+                            "i",
+                            [
+                                "null",
+                                {
+                                    "type": "record",
+                                    "name": "I",
+                                    "fields": [nested("n", ["null", "long"]), nested("t", ["null", "string"])],
+                                },
+                            ],
+                        )
+                    ],
+                },
+            ],
+        ),
+        nested(
+            "l",
+            {"type": "array", "items": {"type": "record", "name": "L", "fields": [nested("i", INNER)]}},
+        ),
+        nested("m", {"type": "map", "values": "L"}),
+    ],
+}
+
+
+@pytest.mark.parametrize(("start", "length"), [(0, 12), (0, 5), (3, 4), (11, 1), (5, 0)])
+def test_a_slice_is_encoded_as_its_rows(start, length):
+    for encoder in (ottla.Encoder(), ottla.Encoder(json.dumps(SLICED_AVRO), "avro")):
+        wanted = list(encoder.encode(SLICED))[start : start + length]
+        some = SLICED.slice(start, length)
+        assert list(encoder.encode(some)) == wanted
+        assert list(encoder.encode(some.to_struct_array())) == wanted
+        by_chunks = pa.Table.from_batches(SLICED.to_batches(max_chunksize=5), SLICED.schema)
+        assert list(encoder.encode(by_chunks))[start : start + length] == wanted
+        # A slice of a slice, whose columns are slices already.
+        assert list(encoder.encode(SLICED.slice(start).slice(0, length))) == wanted
+        for at, row in enumerate(SLICED.to_batches(max_chunksize=1)):
+            if start <= at < start + length:
+                assert list(encoder.encode(row)) == [wanted[at - start]]
+
+
 def test_a_row_that_does_not_fit_is_counted_over_chunks():
     encoder = ottla.Encoder(json.dumps(RECORD), "avro")
     chunks = pa.concat_tables([TABLE.slice(0, 1), pa.table({"a": pa.array([None], pa.int64()), "b": ["x"]})])
@@ -113,6 +183,34 @@ def test_confluents_deserializer_reads_what_was_registered(registry):
     values = ottla.Encoder('{"type":"object"}', registry=asked).encode(TABLE, topic="j")
     assert values[0] == b'\0\0\0\0\x03{"a":1,"b":"x"}'
     assert asked.latest("j-value").type == "JSON"
+
+
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [
+        ("string", ["a", "bc"]),
+        ("long", [1, -1]),
+        ("bytes", [b"abc", b"\x06abc"]),
+        (["null", "string"], [None, "x"]),
+        ({"type": "array", "items": "int"}, [[1, 2], []]),
+    ],
+)
+def test_keys_of_one_type_are_written_as_confluents_library_does(registry, batch_of, kind, values):
+    asked = ottla.SchemaRegistry(registry.url)
+    client = SchemaRegistryClient({"url": registry.url})
+    text = json.dumps(kind)
+    context = SerializationContext("orders", MessageField.KEY)
+    encoder = ottla.Encoder(text, "avro", column="key", registry=asked)
+    encoded = list(encoder.encode(pa.table({"key": values}), topic="orders"))
+    serializer = AvroSerializer(client, text)
+    # It registers another text of the same schema, so that ids differ; and it makes no value of None.
+    assert [bytes(serializer(value, context))[5:] for value in values if value is not None] == [
+        written[5:] for written, value in zip(encoded, values, strict=True) if value is not None
+    ]
+    deserializer = AvroDeserializer(client, text)
+    assert [deserializer(value, context) for value in encoded] == values
+    decoded = batch_of(encoded).decode(text, "avro", registry=asked).to_arrow()
+    assert decoded.column("value").to_pylist() == values
 
 
 def test_what_a_registry_does_not_take(registry):

@@ -134,6 +134,32 @@ def test_many_records_carry_one_context(api, address, topic, exported):
     assert sorted(len(r.headers) for r in records) == [1, 1, 2]
 
 
+@pytest.mark.parametrize("headers", [{"a": b"1"}, [("a", b"1"), ("b", b"2")], (("a", b"1"),), {}, [], None])
+def test_headers_for_all_values_stay_beside_the_context(api, address, topic, exported, headers):
+    values = [b"0", b"1", b"2"]
+    with api.producer(address) as plain:
+        if headers == []:  # No column of three, to the client itself, too.
+            with pytest.raises(ottla.errors.ArgumentError):
+                api.result(api(plain.send_many(topic, values, headers=headers)))
+            return
+        producer = otel.instrument(plain, **exported.providers)
+        api.result(api(plain.send_many(topic, values, headers=headers)))
+        api.result(api(producer.send_many(topic, values, headers=headers)))
+    with api.consumer(address, topics=[topic], auto_offset_reset="earliest") as consumer:
+        records = api.poll(consumer, 6)
+    [context] = {record.headers[-1] for record in records if "traceparent" in dict(record.headers)}
+    expected = list(headers.items()) if isinstance(headers, dict) else list(headers or [])
+    assert sorted([list(record.headers) for record in records], key=len) == [expected] * 3 + [[*expected, context]] * 3
+
+
+def test_one_value_is_no_column_of_its_letters(api, address, topic, exported):
+    with api.producer(address) as plain:
+        producer = otel.instrument(plain, **exported.providers)
+        for value in ("abc", b"abc", bytearray(b"abc")):
+            with pytest.raises(TypeError, match="was given one value"):
+                api.result(api(producer.send_many(topic, value)))
+
+
 def test_failures_are_errors_of_spans_and_stay_unasked(api, broker, address, topic, exported):
     producer = otel.instrument(getattr(api.module, "Producer")(address, linger_ms=0), **exported.providers)  # noqa: B009
     broker.fail("Produce", "INVALID_RECORD")

@@ -7,9 +7,10 @@ import json
 import fastavro
 import pyarrow as pa
 import pytest
+from pyspark.sql import types as sql_types
 
 import ottla
-from ottla.spark import frame
+from ottla.spark import frame, types
 from ottla.spark.bad_records import failure
 from ottla.spark.layout import Layout
 from ottla.spark.options import ReadOptions
@@ -97,3 +98,68 @@ def test_they_are_kept_or_left_out_by_mode(batch, flatten):
 def test_dead_letters_are_named_without_failfast(batch):
     _, bad = layout(deadLetterTopic="d").decode(batch)
     assert [one.record.offset for one in bad] == [1, 4, 5]
+
+
+NANOS = {"type": "long", "logicalType": "timestamp-nanos"}
+INNER = {"type": "record", "name": "In", "fields": [{"name": "at", "type": NANOS}]}
+FINE = {
+    "type": "record",
+    "name": "R",
+    "fields": [
+        {"name": "at", "type": ["null", NANOS]},
+        {"name": "all", "type": ["null", {"type": "array", "items": ["null", NANOS]}]},
+        {"name": "by", "type": ["null", {"type": "map", "values": NANOS}]},
+        {"name": "in", "type": ["null", INNER]},
+    ],
+}
+
+
+def test_nanoseconds_are_rounded_down_before_1970_too(broker):
+    counts = [-1_000_000_001, -1001, -1000, -999, -1, 0, 1, 999, 1000, 1001, None]
+    plain = json.loads(json.dumps(FINE).replace(', "logicalType": "timestamp-nanos"', ""))
+    values = []
+    for count in counts:
+        out = io.BytesIO()
+        nested = {"all": [None, count], "by": {"a": count}, "in": {"at": count}} if count is not None else {}
+        fastavro.schemaless_writer(out, plain, {"at": count, "all": None, "by": None, "in": None} | nested)
+        values.append(out.getvalue())
+    with ottla.Producer(broker.bootstrap_servers) as producer:
+        producer.send_many("fine", values).result(30)
+    with ottla.Consumer(broker.bootstrap_servers) as consumer:
+        consumer.assign([ottla.TopicPartition("fine", 0, 0)])
+        batch = consumer.poll(20, max_records=len(values))
+        assert len(batch) == len(values)
+    rows, bad = layout(**{"value.schema": json.dumps(FINE)}).decode(batch)
+    assert bad == []
+    columns = rows[0].column("value")
+    wanted = [None if count is None else count // 1000 for count in counts]
+
+    def microseconds(array):
+        return array.cast(pa.int64()).to_pylist()
+
+    assert microseconds(columns.field("at")) == wanted
+    assert columns.field("all").null_count == columns.field("by").null_count == columns.field("in").null_count == 1
+    assert microseconds(columns.field("all").flatten()) == [one for count in wanted[:-1] for one in (None, count)]
+    assert microseconds(columns.field("by").items) == wanted[:-1]
+    assert microseconds(columns.field("in").field("at"))[:-1] == wanted[:-1]
+
+
+class VariantType(sql_types.DataType):
+    """Named as Spark's own, which 3.5 does not have."""
+
+
+VARIANT = getattr(sql_types, "VariantType", VariantType)()
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        VARIANT,
+        sql_types.StructType().add("v", sql_types.ArrayType(VARIANT)),
+        sql_types.MapType(sql_types.StringType(), VARIANT),
+    ],
+)
+def test_a_variant_is_refused_by_name(kind):
+    given = sql_types.StructType().add("a", sql_types.IntegerType()).add("v", kind)
+    with pytest.raises(ValueError, match=r"column v has the type .*variant.*use string"):
+        types.to_arrow(given)

@@ -74,6 +74,32 @@ pub enum ColumnarError {
         /// The types it could have.
         wanted: &'static str,
     },
+    /// A table to send has two columns of one name.
+    #[error("the data to send has two columns named {name:?}: one record takes only one")]
+    DuplicateColumn {
+        /// The name.
+        name: &'static str,
+    },
+    /// A text of a table to send is not UTF-8, whatever its type says.
+    #[error("row {row} of the data to send: {what} is not UTF-8")]
+    NotUtf8 {
+        /// The row, counted from 0.
+        row: usize,
+        /// Which text.
+        what: &'static str,
+    },
+    /// A timestamp of a table to send is none that a record can have.
+    #[error(
+        "row {row} of the data to send: the timestamp {value}{unit} is before 1970 UTC, or has more milliseconds than 64 bits hold"
+    )]
+    Timestamp {
+        /// The row, counted from 0.
+        row: usize,
+        /// The number in the column.
+        value: i64,
+        /// Its unit.
+        unit: &'static str,
+    },
     /// A header of a table to send is null, or its key is.
     #[error("a header in the data to send is null or has a null key; only its value can be null")]
     NullHeader,

@@ -46,11 +46,13 @@ pub fn check_schema(schema: &Schema) -> Result<(), ColumnarError> {
 
 /// Reads the records in an Arrow table by the names of its columns. The column `value` is required; `key`, `topic`, `partition`
 /// (an integer), `timestamp` (a timestamp of any unit, or int64 in milliseconds) and `headers` are optional. The columns of
-/// received records that cannot be sent are passed over. The producer sets a null partition or timestamp.
+/// received records that cannot be sent are passed over. The producer sets a null partition or timestamp; a timestamp of -1
+/// milliseconds is that of a received record that has none.
 ///
 /// # Errors
-/// [`ColumnarError::MissingColumn`], [`ColumnarError::UnknownColumn`], [`ColumnarError::ColumnType`] or
-/// [`ColumnarError::NullHeader`].
+/// [`ColumnarError::MissingColumn`], [`ColumnarError::UnknownColumn`], [`ColumnarError::DuplicateColumn`] or
+/// [`ColumnarError::ColumnType`]; [`ColumnarError::NullHeader`], [`ColumnarError::NotUtf8`] or [`ColumnarError::Timestamp`] for
+/// what a row holds.
 pub fn rows(batch: &RecordBatch) -> Result<Rows, ColumnarError> {
     check_names(batch.schema_ref())?;
     let value = Column {
@@ -70,20 +72,28 @@ pub fn rows(batch: &RecordBatch) -> Result<Rows, ColumnarError> {
             found: fields.map(|field| field.name().clone()).collect(),
         });
     };
-    let headers = column("headers").read(HEADERS, HeaderLists::new)?;
-    Ok(Rows {
+    let rows = Rows {
         length: batch.num_rows(),
         value,
         key: column("key").read(BYTES, Payloads::new)?,
         topic: column("topic").read(TEXT, Payloads::of_text)?,
         partition: column("partition").read(INTEGER, Integers::new)?,
         timestamp: column("timestamp").read(TIME, Timestamps::new)?,
-        headers: headers.map(HeaderLists::without_nulls).transpose()?,
-    })
+        headers: column("headers").read(HEADERS, HeaderLists::new)?,
+    };
+    rows.check()?;
+    Ok(rows)
 }
 
-/// A column with a name that is none of the known ones would be lost in silence.
+/// A column with a name that is none of the known ones, or that another one has, would be lost in silence.
 fn check_names(schema: &Schema) -> Result<(), ColumnarError> {
+    let count = |name: &str| {
+        let fields = schema.fields().iter();
+        fields.filter(|field| field.name() == name).count()
+    };
+    if let Some(name) = SENT.into_iter().find(|name| count(name) > 1) {
+        return Err(ColumnarError::DuplicateColumn { name });
+    }
     let unknown = schema.fields().iter().map(|field| field.name().as_str());
     let unknown = unknown
         .filter(|name| !SENT.contains(name) && !PASSED_OVER.contains(name))
@@ -158,6 +168,24 @@ impl Rows {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.length == 0
+    }
+
+    /// Refuses what would be sent as something else.
+    fn check(&self) -> Result<(), ColumnarError> {
+        if let Some(topics) = &self.topic {
+            let is_bad = |row: &usize| topics.get(*row).is_some_and(|topic| !is_utf8(topic));
+            if let Some(row) = (0..self.length).find(is_bad) {
+                let what = "the topic";
+                return Err(ColumnarError::NotUtf8 { row, what });
+            }
+        }
+        if let Some(timestamps) = &self.timestamp {
+            (0..self.length).try_for_each(|row| timestamps.check(row))?;
+        }
+        if let Some(headers) = &self.headers {
+            (0..self.length).try_for_each(|row| headers.check(row))?;
+        }
+        Ok(())
     }
 
     /// A row; an empty one if the table has no such row.
@@ -292,18 +320,40 @@ impl Timestamps {
     /// Milliseconds; a finer time is rounded down.
     #[inline]
     fn get(&self, row: usize) -> Option<i64> {
+        let value = self.value(row)?;
+        Some(match self {
+            Self::Plain(_) | Self::Milliseconds(_) => value,
+            Self::Seconds(_) => value.saturating_mul(1000),
+            Self::Microseconds(_) => value.div_euclid(1000),
+            Self::Nanoseconds(_) => value.div_euclid(1_000_000),
+        })
+    }
+
+    /// The number in the column.
+    #[inline]
+    fn value(&self, row: usize) -> Option<i64> {
         match self {
             Self::Plain(column) => there(column, row).then(|| column.value(row)),
-            Self::Seconds(column) => {
-                there(column, row).then(|| column.value(row).saturating_mul(1000))
-            }
+            Self::Seconds(column) => there(column, row).then(|| column.value(row)),
             Self::Milliseconds(column) => there(column, row).then(|| column.value(row)),
-            Self::Microseconds(column) => {
-                there(column, row).then(|| column.value(row).div_euclid(1000))
+            Self::Microseconds(column) => there(column, row).then(|| column.value(row)),
+            Self::Nanoseconds(column) => there(column, row).then(|| column.value(row)),
+        }
+    }
+
+    fn check(&self, row: usize) -> Result<(), ColumnarError> {
+        let (unit, most, none) = match self {
+            Self::Plain(_) => ("", i64::MAX, Some(-1)),
+            Self::Seconds(_) => (" s", i64::MAX / 1000, None),
+            Self::Milliseconds(_) => (" ms", i64::MAX, Some(-1)),
+            Self::Microseconds(_) => (" us", i64::MAX, Some(-1_000)),
+            Self::Nanoseconds(_) => (" ns", i64::MAX, Some(-1_000_000)),
+        };
+        match self.value(row) {
+            Some(value) if !(0..=most).contains(&value) && Some(value) != none => {
+                Err(ColumnarError::Timestamp { row, value, unit })
             }
-            Self::Nanoseconds(column) => {
-                there(column, row).then(|| column.value(row).div_euclid(1_000_000))
-            }
+            _ => Ok(()),
         }
     }
 }
@@ -361,19 +411,21 @@ impl HeaderLists {
         })
     }
 
-    /// Kafka has no header without a key. Only headers of these rows are looked at: the lists may be a slice, and a null one may
-    /// cover some.
-    fn without_nulls(self) -> Result<Self, ColumnarError> {
-        let rows = match &self.lists {
-            Lists::List(lists) => lists.len(),
-            Lists::LargeList(lists) => lists.len(),
-            Lists::Map(maps) => maps.len(),
-        };
-        let mut shown = (0..rows).flat_map(|row| self.get(row).places());
-        if shown.any(|row| self.headers.is_null(row) || self.keys.get(row).is_none()) {
-            return Err(ColumnarError::NullHeader);
+    /// Kafka has no header without a key. Only headers of rows are looked at: the lists may be a slice, and a null one may cover
+    /// some.
+    fn check(&self, row: usize) -> Result<(), ColumnarError> {
+        for place in self.get(row).places() {
+            match self.keys.get(place) {
+                Some(key) if self.headers.is_valid(place) => {
+                    if !is_utf8(key) {
+                        let what = "the key of a header";
+                        return Err(ColumnarError::NotUtf8 { row, what });
+                    }
+                }
+                _ => return Err(ColumnarError::NullHeader),
+            }
         }
-        Ok(self)
+        Ok(())
     }
 
     #[inline]
@@ -390,6 +442,11 @@ impl HeaderLists {
             end,
         }
     }
+}
+
+/// Arrow data of another library only says that its strings are UTF-8.
+fn is_utf8(text: &[u8]) -> bool {
+    std::str::from_utf8(text).is_ok()
 }
 
 /// Where the list of a row is.

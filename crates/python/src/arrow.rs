@@ -6,6 +6,7 @@ use std::ffi::CStr;
 use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi_and_data_type, to_ffi};
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchIterator, StructArray, make_array};
+use arrow_data::ArrayData;
 use arrow_schema::{ArrowError, DataType, Schema, SchemaRef};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
@@ -243,5 +244,46 @@ unsafe fn chunk(array: FFI_ArrowArray, data_type: &DataType) -> Result<ArrayRef,
     let mut data = unsafe { from_ffi_and_data_type(array, data_type.clone()) }?;
     // The interface only recommends alignment; what is aligned is not copied.
     data.align_buffers();
-    Ok(make_array(data))
+    Ok(make_array(without_offsets(data)))
+}
+
+/// The same data, in which no struct has an offset: its columns have them. Of a slice of a struct, arrow-rs cuts the structs in it
+/// twice, once with their parent and once with the offset that they take over from it.
+fn without_offsets(data: ArrayData) -> ArrayData {
+    if data.child_data().is_empty() {
+        return data;
+    }
+    let is_struct = matches!(data.data_type(), DataType::Struct(_));
+    let (start, length) = (data.offset(), data.len());
+    let children = data.child_data().iter().cloned().map(without_offsets);
+    let children = children
+        .map(|child| {
+            if is_struct {
+                slice(&child, start, length)
+            } else {
+                child
+            }
+        })
+        .collect();
+    let offset = if is_struct { 0 } else { start };
+    rebuilt(data, children, offset)
+}
+
+/// Rows of data in which no struct has an offset, and none has one then.
+fn slice(data: &ArrayData, start: usize, length: usize) -> ArrayData {
+    if !matches!(data.data_type(), DataType::Struct(_)) {
+        return data.slice(start, length);
+    }
+    let children = data.child_data().iter();
+    let children = children.map(|child| slice(child, start, length)).collect();
+    let nulls = data.nulls().map(|nulls| nulls.slice(start, length));
+    let whole = data.clone().into_builder().len(length).nulls(nulls);
+    // SAFETY: these are rows of what is valid already.
+    unsafe { whole.child_data(children).build_unchecked() }
+}
+
+fn rebuilt(data: ArrayData, children: Vec<ArrayData>, offset: usize) -> ArrayData {
+    let whole = data.into_builder().child_data(children).offset(offset);
+    // SAFETY: of data that is as valid as it came, an offset was moved into the children.
+    unsafe { whole.build_unchecked() }
 }

@@ -1,5 +1,8 @@
 //! Columns while they grow: what every format fills. A row that turns out to be bad is taken back from all of them.
 
+use std::collections::HashSet;
+use std::hash::Hash;
+use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::{
@@ -21,6 +24,9 @@ const DEEPEST: usize = 100;
 
 /// How many columns a schema may have, nested ones counted: types that name others twice grow with each level.
 const MOST_COLUMNS: usize = 20_000;
+
+/// The keys of a map of this size are compared with each other, which is faster than a hash.
+const FEW_KEYS: usize = 8;
 
 /// Counts columns while a schema is read.
 #[derive(Debug, Default)]
@@ -64,7 +70,7 @@ pub(crate) enum Values {
     Date(Vec<i32>),
     Time32(TimeUnit, Vec<i32>),
     Time64(TimeUnit, Vec<i64>),
-    Timestamp(TimeUnit, Vec<i64>),
+    Timestamp(TimestampType, Vec<i64>),
     Text(Slices),
     Binary(Slices),
     Fixed(usize, Vec<u8>),
@@ -78,6 +84,13 @@ pub(crate) enum Values {
 pub(crate) struct DecimalType {
     pub(crate) precision: u8,
     pub(crate) scale: i8,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct TimestampType {
+    pub(crate) unit: TimeUnit,
+    /// It has no zone.
+    pub(crate) is_local: bool,
 }
 
 /// Texts or bytes, one behind the other. `ends` begins with the 0 that Arrow's offsets begin with.
@@ -104,6 +117,11 @@ impl Slices {
     pub(crate) fn push(&mut self, bytes: &[u8]) -> Filled {
         self.data.extend_from_slice(bytes);
         self.end()
+    }
+
+    fn at(&self, row: usize) -> Option<&[u8]> {
+        let place = |row: usize| self.ends.get(row).map(|end| end.unsigned_abs() as usize);
+        self.data.get(place(row)?..place(row + 1)?)
     }
 
     fn push_empty(&mut self) {
@@ -150,6 +168,25 @@ impl List {
         self.ends.extend(self.ends.last().copied());
     }
 
+    /// Entries of the map under construction whose key comes again, counted from its first. The last one of a key counts, as to
+    /// every reader that makes a hash map of them.
+    pub(crate) fn superseded(&self) -> Vec<usize> {
+        let rows = self.start()..self.next();
+        let key = match &self.child.values {
+            Values::Struct(inner) if rows.len() > 1 => inner.columns.first(),
+            _ => None,
+        };
+        match key.map(|key| &key.values) {
+            Some(Values::Text(keys)) => repeated(rows, |row| keys.at(row)),
+            Some(Values::Boolean(keys)) => repeated(rows, |row| keys.get(row)),
+            Some(Values::Int32(keys)) => repeated(rows, |row| keys.get(row)),
+            Some(Values::Int64(keys)) => repeated(rows, |row| keys.get(row)),
+            Some(Values::UInt32(keys)) => repeated(rows, |row| keys.get(row)),
+            Some(Values::UInt64(keys)) => repeated(rows, |row| keys.get(row)),
+            _ => Vec::new(),
+        }
+    }
+
     /// Ends a list whose elements were put into `child`.
     pub(crate) fn end(&mut self) -> Filled {
         self.ends
@@ -161,6 +198,21 @@ impl List {
         self.ends.truncate(rows + 1);
         self.child.truncate(last(&self.ends));
     }
+}
+
+/// Rows with a key that a later row has, counted from the first.
+fn repeated<K: Eq + Hash>(rows: Range<usize>, key: impl Fn(usize) -> K) -> Vec<usize> {
+    let (start, end) = (rows.start, rows.end);
+    if rows.len() <= FEW_KEYS {
+        let comes_again = |row: &usize| (row + 1..end).any(|later| key(later) == key(*row));
+        return rows.filter(comes_again).map(|row| row - start).collect();
+    }
+    // Keys are chosen by whoever writes the records, so that the hash is one that they cannot foresee.
+    let mut seen = HashSet::with_capacity(rows.len());
+    let earlier = rows.rev().filter(|row| !seen.insert(key(*row)));
+    let mut earlier: Vec<usize> = earlier.map(|row| row - start).collect();
+    earlier.reverse();
+    earlier
 }
 
 fn last(ends: &[i32]) -> usize {
@@ -448,7 +500,13 @@ impl Values {
             DataType::Date32 => Self::Date(Vec::new()),
             DataType::Time32(unit) => Self::Time32(*unit, Vec::new()),
             DataType::Time64(unit) => Self::Time64(*unit, Vec::new()),
-            DataType::Timestamp(unit, _) => Self::Timestamp(*unit, Vec::new()),
+            DataType::Timestamp(unit, zone) => Self::Timestamp(
+                TimestampType {
+                    unit: *unit,
+                    is_local: zone.is_none(),
+                },
+                Vec::new(),
+            ),
             DataType::Utf8 | DataType::LargeUtf8 => Self::Text(Slices::default()),
             DataType::Binary | DataType::LargeBinary => Self::Binary(Slices::default()),
             DataType::FixedSizeBinary(size) => {

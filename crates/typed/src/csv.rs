@@ -1,7 +1,7 @@
 //! A line of comma-separated values to columns, in their order.
 //!
 //! A quote (`"`) opens a field in which commas and line ends stand for themselves and a doubled quote for one, as RFC 4180 has it.
-//! An empty field without quotes is null, as in Spark's `from_csv`.
+//! An empty field is null, with quotes or without them, as in Spark's `from_csv`.
 
 use crate::column::{Column, Struct, Values};
 use crate::error::{Bad, Filled, SchemaError, shown};
@@ -79,7 +79,7 @@ fn field<'a>(column: Option<&mut Column>, line: &'a str, delimiter: u8) -> Fille
                     rest = more;
                 }
                 None => {
-                    column.map_or(Ok(()), |column| scalar(column, &text))?;
+                    fill(column, &text)?;
                     return match behind.strip_prefix(delimiter) {
                         Some(next) => Ok(Some(next)),
                         None if behind.is_empty() => Ok(None),
@@ -96,12 +96,16 @@ fn field<'a>(column: Option<&mut Column>, line: &'a str, delimiter: u8) -> Fille
         Some((text, rest)) => (text, Some(rest)),
         None => (line, None),
     };
-    match column {
-        Some(column) if text.is_empty() => column.push_found_null()?,
-        Some(column) => scalar(column, text)?,
-        None => {}
-    }
+    fill(column, text)?;
     Ok(rest)
+}
+
+fn fill(column: Option<&mut Column>, text: &str) -> Filled {
+    match column {
+        Some(column) if text.is_empty() => column.push_found_null(),
+        Some(column) => scalar(column, text),
+        None => Ok(()),
+    }
 }
 
 fn scalar(column: &mut Column, text: &str) -> Filled {
@@ -144,11 +148,8 @@ fn scalar(column: &mut Column, text: &str) -> Filled {
             let time = time::time_of_day(text, *unit);
             values.push(time.ok_or_else(|| Bad::wanted("a time of day as 09:52:20.5", text))?);
         }
-        Values::Timestamp(unit, values) => {
-            let moment = time::Moment::parse(text).and_then(|moment| moment.since_epoch(*unit));
-            values.push(
-                moment.ok_or_else(|| Bad::wanted("a timestamp as 2026-11-23T09:52:20.5Z", text))?,
-            );
+        Values::Timestamp(kind, values) => {
+            values.push(time::Moment::timestamp(text, kind.unit, kind.is_local)?);
         }
         Values::Text(slices) => slices.push(text.as_bytes())?,
         Values::Null

@@ -423,7 +423,7 @@ impl Decoder {
             ) => writer.fill(columns, row, value),
             (Format::Avro { .. }, None) => Err(Bad::new("there is no writer's schema")),
             (Format::Avro { .. }, Some(framed)) => match writers.get(framed.id)? {
-                Writer::Avro(writer) => writer.fill(columns, row, framed.payload()),
+                Writer::Avro(writer) => writer.fill_framed(columns, row, framed.payload()),
                 Writer::Protobuf(_) => Err(other_format(framed.id)),
             },
             (Format::Protobuf(protobuf), None) => protobuf.fill(columns, row, value),

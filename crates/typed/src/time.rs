@@ -16,6 +16,7 @@ pub(crate) struct Moment {
     nanoseconds: u32,
     /// Days since 1970-01-01 of the date as it is written.
     pub(crate) day: i32,
+    has_zone: bool,
 }
 
 impl Moment {
@@ -31,16 +32,34 @@ impl Moment {
                 seconds: midnight,
                 nanoseconds: 0,
                 day,
+                has_zone: false,
             });
         }
         scan.one_of(b"T ")?;
         let (time, nanoseconds) = scan.time()?;
         let offset = scan.zone()?;
         Some(Self {
-            seconds: midnight + time - offset,
+            seconds: midnight + time - offset.unwrap_or(0),
             nanoseconds,
             day,
+            has_zone: offset.is_some(),
         })
+    }
+
+    /// Reads a value of a column of timestamps. One without a zone holds local times, which a text with a zone is not: to Spark,
+    /// too, it is no `timestamp_ntz`.
+    pub(crate) fn timestamp(text: &str, unit: TimeUnit, is_local: bool) -> Filled<i64> {
+        let moment = Self::parse(text).filter(|moment| !(is_local && moment.has_zone));
+        moment
+            .and_then(|moment| moment.since_epoch(unit))
+            .ok_or_else(|| {
+                let wanted = if is_local {
+                    "a local timestamp as 2026-11-23T09:52:20.5"
+                } else {
+                    "a timestamp as 2026-11-23T09:52:20.5Z"
+                };
+                Bad::wanted(wanted, text)
+            })
     }
 
     pub(crate) fn of_seconds(seconds: i64) -> Self {
@@ -48,6 +67,7 @@ impl Moment {
             seconds,
             nanoseconds: 0,
             day: 0,
+            has_zone: true,
         }
     }
 
@@ -68,6 +88,14 @@ pub(crate) fn time_of_day(text: &str, unit: TimeUnit) -> Option<i64> {
     scan.0
         .is_empty()
         .then_some(seconds * per_second + i64::from(nanoseconds) / (1_000_000_000 / per_second))
+}
+
+/// A time of day: a count from midnight that ends before the next one.
+pub(crate) fn of_day(value: i64, unit: TimeUnit) -> Filled<i64> {
+    if (0..DAY * per_second(unit)).contains(&value) {
+        return Ok(value);
+    }
+    Err(Bad::new(format!("{value} is not a time of day")))
 }
 
 /// A count of one unit as one of another; what is finer is cut off towards the past.
@@ -161,12 +189,13 @@ impl Scan<'_> {
         Some((hours * 3600 + minutes * 60 + seconds, nanoseconds))
     }
 
-    /// Seconds east of UTC; all of the rest must be the zone.
-    fn zone(&mut self) -> Option<i64> {
+    /// Seconds east of UTC, if there is a zone; all of the rest must be it.
+    fn zone(&mut self) -> Option<Option<i64>> {
         let rest = self.0.trim_ascii_start();
         self.0 = &[];
         match rest {
-            b"" | b"Z" | b"UTC" | b"GMT" => return Some(0),
+            b"" => return Some(None),
+            b"Z" | b"UTC" | b"GMT" => return Some(Some(0)),
             _ => {}
         }
         let rest = rest
@@ -189,7 +218,7 @@ impl Scan<'_> {
             (first, 0, 0)
         };
         let is_zone = hours <= 18 && minutes <= 59 && scan.0.is_empty();
-        is_zone.then_some(sign * (hours * 3600 + minutes * 60 + seconds))
+        is_zone.then_some(Some(sign * (hours * 3600 + minutes * 60 + seconds)))
     }
 }
 

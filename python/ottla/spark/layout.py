@@ -226,5 +226,38 @@ def _struct(part: pa.RecordBatch, kind: pa.StructType, absent: pa.BooleanArray) 
 def _cast(array: pa.Array, kind: pa.DataType) -> pa.Array:
     if array.type == kind:
         return array
-    # Spark's timestamps have microseconds: what is finer is cut off.
+    if _has_nanoseconds(array.type):
+        array = _in_microseconds(array)
+    # A time of day of nanoseconds is cut off.
     return pc.cast(array, options=pc.CastOptions(target_type=kind, allow_time_truncate=True))
+
+
+def _has_nanoseconds(kind: pa.DataType) -> bool:
+    if pa.types.is_timestamp(kind):
+        return bool(kind.unit == "ns")
+    return any(_has_nanoseconds(kind.field(place).type) for place in range(kind.num_fields))
+
+
+def _in_microseconds(array: pa.Array) -> pa.Array:
+    """The same with microseconds in place of nanoseconds, rounded down: a cast rounds to 1970, as Spark never does."""
+    kind = array.type
+    if not _has_nanoseconds(kind):
+        return array
+    if pa.types.is_timestamp(kind):
+        numbers = array.cast(pa.int64())
+        towards_1970 = pc.divide(numbers, 1000)
+        is_later = pc.greater(pc.multiply(towards_1970, 1000), numbers)
+        return pc.subtract(towards_1970, is_later.cast(pa.int64())).cast(pa.timestamp("us", kind.tz))
+    if array.offset:
+        # What follows knows only whole columns.
+        array = array.take(pa.array(range(len(array)), pa.int64()))
+    if pa.types.is_struct(kind):
+        arrays = [_in_microseconds(array.field(place)) for place in range(kind.num_fields)]
+        fields = [kind.field(place).with_type(inner.type) for place, inner in enumerate(arrays)]
+        return pa.StructArray.from_arrays(arrays, fields=fields, mask=array.is_null())
+    # A list that is null has no offset.
+    absent = pa.concat_arrays([array.is_null(), pa.array([False])])
+    offsets = pc.if_else(absent, pa.scalar(None, array.offsets.type), array.offsets)
+    if pa.types.is_map(kind):
+        return pa.MapArray.from_arrays(offsets, array.keys, _in_microseconds(array.items))
+    return type(array).from_arrays(offsets, _in_microseconds(array.values))

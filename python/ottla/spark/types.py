@@ -69,6 +69,13 @@ def to_arrow(schema: StructType) -> pa.Schema:
     Raises:
         ValueError: Spark takes one of the types from no source in Python.
     """
+    for field in schema:
+        if _has_variant(field.dataType):
+            # Its Arrow form is two columns of bytes, which no record holds.
+            raise ValueError(
+                f"column {field.name} has the type {field.dataType.simpleString()}, and a variant is neither read from "
+                "a record nor written to one: use string, with Spark's parse_json and to_json"
+            )
     # Before Spark 4.2 UTC went without saying.
     zone: dict[str, Any] = {}
     if "timezone" in inspect.signature(to_arrow_schema).parameters:
@@ -77,6 +84,17 @@ def to_arrow(schema: StructType) -> pa.Schema:
         return to_arrow_schema(schema, **zone)
     except PySparkException as error:
         raise ValueError(f"the schema {schema.simpleString()} has a type that cannot be read: {error}") from None
+
+
+def _has_variant(kind: DataType) -> bool:
+    if isinstance(kind, ArrayType):
+        return _has_variant(kind.elementType)
+    if isinstance(kind, MapType):
+        return _has_variant(kind.keyType) or _has_variant(kind.valueType)
+    if isinstance(kind, StructType):
+        return any(_has_variant(field.dataType) for field in kind)
+    # By its name, since Spark 3.5 does not have it.
+    return kind.typeName() == "variant"
 
 
 def to_spark(schema: pa.Schema) -> StructType:

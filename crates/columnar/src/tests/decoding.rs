@@ -673,7 +673,10 @@ proptest! {
         prop_assert_eq!(columns.next_offset(), offsets.last().map_or(0, |last| last + 1).max(fetch_offset));
         let table = columns.record_batch().unwrap();
         prop_assert_eq!(table.num_rows(), columns.len());
-        let sent = crate::rows(&table).unwrap();
+        // The times of these records are any number, and not each can be sent.
+        let is_sent = |column: &usize| table.schema_ref().field(*column).name() != "timestamp";
+        let others: Vec<usize> = (0..table.num_columns()).filter(is_sent).collect();
+        let sent = crate::rows(&table.project(&others).unwrap()).unwrap();
         for row in 0..columns.len() {
             let row_sent = sent.get(row);
             prop_assert_eq!((row_sent.key, row_sent.value), (columns.key(row), columns.value(row)));

@@ -249,13 +249,9 @@ fn partitions_of_all_widths() {
 
 #[test]
 fn timestamps_of_all_units_become_milliseconds() {
-    let columns: [(ArrayRef, i64); 7] = [
-        (Arc::new(Int64Array::from(vec![-1500])), -1500),
-        (Arc::new(TimestampSecondArray::from(vec![-2])), -2000),
-        (
-            Arc::new(TimestampSecondArray::from(vec![i64::MAX])),
-            i64::MAX,
-        ),
+    let columns: [(ArrayRef, i64); 5] = [
+        (Arc::new(Int64Array::from(vec![1500])), 1500),
+        (Arc::new(TimestampSecondArray::from(vec![2])), 2000),
         (
             Arc::new(TimestampMillisecondArray::from(vec![1500]).with_timezone("UTC")),
             1500,
@@ -264,7 +260,6 @@ fn timestamps_of_all_units_become_milliseconds() {
             Arc::new(TimestampMicrosecondArray::from(vec![1_500_999])),
             1500,
         ),
-        (Arc::new(TimestampMicrosecondArray::from(vec![-1])), -1),
         (
             Arc::new(TimestampNanosecondArray::from(vec![1_500_999_999])),
             1500,
@@ -377,4 +372,67 @@ fn a_header_has_a_key() {
     let (field, offsets, values, _) = lists.into_parts();
     let hidden = ListArray::new(field, offsets, values, Some(nulls));
     assert!(of("headers", Arc::new(hidden)).is_ok());
+}
+
+#[test]
+fn a_column_comes_once() {
+    let column = |name: &str| Field::new(name, DataType::Binary, true);
+    for name in ["value", "key", "headers"] {
+        let schema = Schema::new(vec![column("value"), column(name), column(name)]);
+        assert_eq!(
+            check_schema(&schema).unwrap_err(),
+            ColumnarError::DuplicateColumn { name }
+        );
+    }
+}
+
+/// A record's timestamp counts milliseconds from 1970 on, as Java's `ProducerRecord` says; -1 is that of a received record that has
+/// none.
+#[test]
+fn a_timestamp_is_one_that_a_record_can_have() {
+    let largest = i64::MAX / 1000;
+    let seconds = |value| Arc::new(TimestampSecondArray::from(vec![value])) as ArrayRef;
+    let millis = |value| Arc::new(TimestampMillisecondArray::from(vec![value])) as ArrayRef;
+    let micros = |value| Arc::new(TimestampMicrosecondArray::from(vec![value])) as ArrayRef;
+    let nanos = |value| Arc::new(TimestampNanosecondArray::from(vec![value])) as ArrayRef;
+    let plain = |value| Arc::new(Int64Array::from(vec![value])) as ArrayRef;
+    let good = [
+        (seconds(largest), largest * 1000),
+        (millis(-1), -1),
+        (micros(-1000), -1),
+        (nanos(-1_000_000), -1),
+        (plain(-1), -1),
+        (plain(i64::MAX), i64::MAX),
+        (nanos(999_999), 0),
+    ];
+    for (column, expected) in good {
+        let kind = column.data_type().clone();
+        assert_eq!(
+            of("timestamp", column).unwrap().get(0).timestamp_ms,
+            Some(expected),
+            "{kind}"
+        );
+    }
+    let bad = [
+        (seconds(largest + 1), " s"),
+        (seconds(i64::MIN), " s"),
+        (seconds(-1), " s"),
+        (millis(-2), " ms"),
+        (micros(-1), " us"),
+        (micros(-999), " us"),
+        (nanos(-1), " ns"),
+        (nanos(i64::MIN), " ns"),
+        (plain(-2), ""),
+    ];
+    for (column, expected) in bad {
+        let kind = column.data_type().clone();
+        let error = of("timestamp", column).unwrap_err();
+        assert!(
+            matches!(error, ColumnarError::Timestamp { row: 0, unit, .. } if unit == expected),
+            "{kind}: {error}"
+        );
+    }
+    let nulls = NullBuffer::from(vec![false]);
+    let hidden = TimestampMillisecondArray::new(vec![-5].into(), Some(nulls));
+    assert!(of("timestamp", Arc::new(hidden)).is_ok());
 }

@@ -6,7 +6,7 @@ use crate::error::{Bad, Filled};
 /// more than there is memory.
 const EMPTY_ELEMENTS: usize = 1 << 16;
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Input<'a> {
     rest: &'a [u8],
     empty: usize,
@@ -128,4 +128,14 @@ impl<'a> Input<'a> {
         }
         Ok(count.unsigned_abs())
     }
+}
+
+/// Writes a number in zigzag and seven bits a byte, as [`Input::long`] reads it.
+pub(crate) fn put_long(value: i64, out: &mut Vec<u8>) {
+    let mut left = ((value << 1) ^ (value >> 63)) as u64;
+    while left >= 0x80 {
+        out.push(left as u8 | 0x80);
+        left >>= 7;
+    }
+    out.push(left as u8);
 }

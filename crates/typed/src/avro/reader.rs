@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use arrow_schema::{DECIMAL128_MAX_PRECISION, DataType, Field, Fields, TimeUnit};
+use rustc_hash::FxHashMap;
 use serde_json::Value;
 
 use super::schema::{FieldOf, Kind, Logical, Place, Schema};
 use crate::column::{self, Budget, Column, Values};
 use crate::error::{Bad, Filled, SchemaError};
+use crate::{number, time};
 
 /// How deep a schema nests: types that are named, one by the next, take no depth in its text.
 const DEEPEST: usize = 100;
@@ -20,6 +22,8 @@ pub(crate) struct Avro {
     pub(super) root: Target,
     /// The root is the only column, and not the struct of all columns.
     pub(super) is_one_column: bool,
+    /// From an alias of a named type to its name.
+    pub(super) aliases: FxHashMap<String, String>,
 }
 
 #[derive(Debug, Clone)]
@@ -40,6 +44,8 @@ pub(super) enum Shape {
         symbols: Vec<String>,
         default: Option<String>,
     },
+    /// Of this many bytes, by the reader's schema.
+    Fixed(usize),
     Record(Vec<TargetField>),
     List(Box<Target>),
     Map(Box<Target>),
@@ -86,6 +92,7 @@ impl Avro {
                     Self {
                         root,
                         is_one_column: false,
+                        aliases: schema.aliases.clone(),
                     },
                 ))
             }
@@ -96,6 +103,7 @@ impl Avro {
                     Self {
                         root,
                         is_one_column: true,
+                        aliases: schema.aliases.clone(),
                     },
                 ))
             }
@@ -108,6 +116,7 @@ impl Avro {
         Self {
             root,
             is_one_column: false,
+            aliases: FxHashMap::default(),
         }
     }
 
@@ -196,11 +205,12 @@ impl Targets<'_> {
         }
         let node = self.schema.node(place);
         if let Some(logical) = node.logical {
-            let name = match &node.kind {
-                Kind::Fixed { name, .. } => Some(name.clone()),
-                _ => None,
+            let (name, shape) = match &node.kind {
+                Kind::Fixed { name, size } => (Some(name.clone()), Shape::Fixed(*size)),
+                _ => (None, Shape::Plain),
             };
             return Ok(Target {
+                shape,
                 name,
                 logical: Some(logical),
                 ..Target::plain(logical_type(logical))
@@ -215,7 +225,8 @@ impl Targets<'_> {
             Kind::Double => Target::plain(DataType::Float64),
             Kind::Bytes => Target::plain(DataType::Binary),
             Kind::String => Target::plain(DataType::Utf8),
-            Kind::Fixed { name, .. } => Target {
+            Kind::Fixed { name, size } => Target {
+                shape: Shape::Fixed(*size),
                 name: Some(name.clone()),
                 ..Target::plain(DataType::Binary)
             },
@@ -413,7 +424,13 @@ fn literal(value: &Value, target: &Target) -> Option<Literal> {
             .as_str()
             .map(|text| Literal::Bytes(text.as_bytes().to_vec())),
         (_, DataType::Binary) => latin(value.as_str()?).map(Literal::Bytes),
-        (_, DataType::Decimal128(..)) => unscaled(&latin(value.as_str()?)?).map(Literal::Decimal),
+        (_, DataType::Decimal128(precision, _)) => unscaled(&latin(value.as_str()?)?)
+            .and_then(|value| number::fits(value, *precision))
+            .map(Literal::Decimal),
+        (_, DataType::Time32(unit) | DataType::Time64(unit)) => {
+            let time = time::of_day(value.as_i64()?, *unit).ok()?;
+            Some(Literal::Integer(time))
+        }
         (_, DataType::Int32) => i32::try_from(value.as_i64()?)
             .ok()
             .map(|value| Literal::Integer(value.into())),

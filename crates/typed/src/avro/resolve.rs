@@ -1,5 +1,7 @@
 //! How a value of one schema becomes a column of another, decided once for both.
 
+use std::cell::Cell;
+
 use arrow_schema::{DataType, TimeUnit};
 
 use super::reader::{Literal, Shape, Target, TargetField};
@@ -50,42 +52,214 @@ pub(super) enum Step {
     Skip(Place),
 }
 
-/// Decides how values at a place of the writer's schema become the target.
-pub(super) fn resolve(schema: &Schema, place: Place, target: &Target) -> Result<Plan, SchemaError> {
-    let node = schema.node(place);
-    if let Kind::Union(branches) = &node.kind {
-        let plans = branches.iter().map(|branch| {
-            resolve(schema, *branch, target).unwrap_or_else(|error| Plan::Never(error.to_string()))
-        });
-        return Ok(Plan::Union(plans.collect()));
-    }
-    if matches!(node.kind, Kind::Null) {
-        if target.is_nullable {
-            return Ok(Plan::Null);
+/// How many pairs of a writer's and a reader's type are compared. Types that name others twice grow with each level.
+const MOST_PAIRS: usize = 100_000;
+
+/// Decides how the writer's values become the target.
+pub(super) fn resolve(schema: &Schema, target: &Target) -> Result<Plan, SchemaError> {
+    let resolver = Resolver {
+        schema,
+        pairs: Cell::new(0),
+    };
+    let plan = resolver.at(schema.root, target);
+    // A branch of a union does not say why it does not resolve.
+    resolver.spent()?;
+    plan
+}
+
+struct Resolver<'a> {
+    schema: &'a Schema,
+    pairs: Cell<usize>,
+}
+
+impl Resolver<'_> {
+    fn spent(&self) -> Result<(), SchemaError> {
+        if self.pairs.get() > MOST_PAIRS {
+            return Err(SchemaError(format!(
+                "the writer's schema and the reader's have more than {MOST_PAIRS} pairs of types to compare"
+            )));
         }
-        return Err(SchemaError::new(
-            "the writer's value is null, and the column is not nullable",
-        ));
+        Ok(())
     }
-    if let Shape::Union(members) = &target.shape {
-        let full = |name: &str, other: &str| name == other;
-        let unqualified = |name: &str, other: &str| last_part(name) == last_part(other);
-        let place_of = |is_named: fn(&str, &str) -> bool| {
-            members
-                .iter()
-                .position(|member| is_same(node, member, is_named))
+
+    fn at(&self, place: Place, target: &Target) -> Result<Plan, SchemaError> {
+        self.pairs.set(self.pairs.get() + 1);
+        self.spent()?;
+        let node = self.schema.node(place);
+        if let Kind::Union(branches) = &node.kind {
+            let plans = branches.iter().map(|branch| {
+                self.at(*branch, target)
+                    .unwrap_or_else(|error| Plan::Never(error.to_string()))
+            });
+            return Ok(Plan::Union(plans.collect()));
+        }
+        if matches!(node.kind, Kind::Null) {
+            if target.is_nullable {
+                return Ok(Plan::Null);
+            }
+            return Err(SchemaError::new(
+                "the writer's value is null, and the column is not nullable",
+            ));
+        }
+        if let Shape::Union(members) = &target.shape {
+            return self.member(place, members, target);
+        }
+        match logical(node, target)? {
+            Some(plan) => Ok(plan),
+            None => self.plain(node, target),
+        }
+    }
+
+    /// The member of the reader's union that takes a type, by the rules of Avro's Java library: the same type, which of named
+    /// types is the one with the full name. Otherwise a record takes the last of the same short name that it resolves to, or the
+    /// first that it resolves to, and another type the first that it is promoted to. Java compares only the full names of enums and
+    /// fixed; the specification says the short ones.
+    fn member(
+        &self,
+        place: Place,
+        members: &[Target],
+        target: &Target,
+    ) -> Result<Plan, SchemaError> {
+        let node = self.schema.node(place);
+        let chosen = |index: usize| {
+            let member = members.get(index).ok_or_else(|| mismatch(node, target))?;
+            let plan = self.at(place, member)?;
+            Ok(Plan::Member(index, Box::new(plan)))
         };
-        let chosen = place_of(full)
-            .into_iter()
-            .chain(place_of(unqualified))
-            .chain(0..members.len())
-            .find_map(|index| Some((index, resolve(schema, place, members.get(index)?).ok()?)));
-        let (index, plan) = chosen.ok_or_else(|| mismatch(node, target))?;
-        return Ok(Plan::Member(index, Box::new(plan)));
+        let same = (0..members.len())
+            .filter(|index| members.get(*index).is_some_and(|m| is_same(node, m)));
+        let named = |index: &usize, is_named: fn(&str, &str) -> bool| {
+            let name = members
+                .get(*index)
+                .and_then(|member| member.name.as_deref());
+            name.zip(node.name())
+                .is_none_or(|(name, wanted)| is_named(name, wanted))
+        };
+        if let Some(index) = same.clone().find(|index| named(index, |a, b| a == b)) {
+            return chosen(index);
+        }
+        let is_taken = |index: &usize| {
+            let shape = members.get(*index).map(|member| &member.shape);
+            !matches!(shape, Some(Shape::Enum { .. } | Shape::Fixed(_)))
+        };
+        same.rev()
+            .filter(|index| named(index, |a, b| last_part(a) == last_part(b)))
+            .chain((0..members.len()).filter(is_taken))
+            .find_map(|index| chosen(index).ok())
+            .ok_or_else(|| mismatch(node, target))
     }
-    match logical(node, target)? {
-        Some(plan) => Ok(plan),
-        None => plain(schema, node, target),
+
+    fn plain(&self, node: &Node, target: &Target) -> Result<Plan, SchemaError> {
+        use DataType as Column;
+        if !is_named_alike(node, target) {
+            return Err(mismatch(node, target));
+        }
+        let column = &target.data_type;
+        let is_integer = matches!(
+            column,
+            Column::Int8
+                | Column::Int16
+                | Column::Int32
+                | Column::Int64
+                | Column::UInt8
+                | Column::UInt16
+                | Column::UInt32
+                | Column::UInt64
+        );
+        let is_float = matches!(column, Column::Float32 | Column::Float64);
+        let is_text = is_text(target);
+        let is_binary = matches!(column, Column::Binary | Column::LargeBinary);
+        // From Avro's int to a wider type; a narrower one can come from a schema of columns alone, and is checked value by value.
+        Ok(match &node.kind {
+            Kind::Boolean if *column == Column::Boolean => Plan::Boolean,
+            Kind::Int
+                if is_integer
+                    || is_float
+                    || matches!(column, Column::Date32 | Column::Time32(_)) =>
+            {
+                Plan::Int
+            }
+            Kind::Int if matches!(column, Column::Timestamp(..) | Column::Time64(_)) => Plan::Int,
+            Kind::Long if (is_integer && *column != Column::Int32) || is_float => Plan::Long,
+            Kind::Long if matches!(column, Column::Timestamp(..) | Column::Time64(_)) => Plan::Long,
+            Kind::Float if is_float => Plan::Float,
+            Kind::Double if *column == Column::Float64 => Plan::Double,
+            Kind::Bytes if is_binary => Plan::Bytes,
+            Kind::Bytes if is_text => Plan::Text,
+            Kind::Bytes if matches!(column, Column::Decimal128(..)) => Plan::Decimal {
+                size: None,
+                factor: 1,
+            },
+            Kind::String if is_text => Plan::Text,
+            Kind::String if is_binary => Plan::Bytes,
+            Kind::Fixed { size, .. } => match column {
+                _ if is_binary => Plan::Fixed(*size),
+                Column::FixedSizeBinary(wanted) if usize::try_from(*wanted) == Ok(*size) => {
+                    Plan::Fixed(*size)
+                }
+                Column::Decimal128(..) => Plan::Decimal {
+                    size: Some(*size),
+                    factor: 1,
+                },
+                _ => return Err(mismatch(node, target)),
+            },
+            Kind::Enum { symbols, .. } if is_text => Plan::Enum(read_symbols(symbols, target)),
+            Kind::Array(items) => match &target.shape {
+                Shape::List(inner) => Plan::Array(Box::new(within(self.at(*items, inner), "[]")?)),
+                _ => return Err(mismatch(node, target)),
+            },
+            Kind::Map(values) => match &target.shape {
+                Shape::Map(inner) => Plan::Map(Box::new(within(self.at(*values, inner), "{}")?)),
+                _ => return Err(mismatch(node, target)),
+            },
+            Kind::Record { fields, .. } => match &target.shape {
+                Shape::Record(wanted) => self.record(fields, wanted)?,
+                _ => return Err(mismatch(node, target)),
+            },
+            _ => return Err(mismatch(node, target)),
+        })
+    }
+
+    fn record(&self, fields: &[FieldOf], wanted: &[TargetField]) -> Result<Plan, SchemaError> {
+        let named = |name: &String| fields.iter().position(|field| field.name == *name);
+        let mut sources: Vec<Option<usize>> =
+            wanted.iter().map(|field| named(&field.name)).collect();
+        // An alias finds a field that no other one has: each is read once.
+        for (index, target) in wanted.iter().enumerate() {
+            if matches!(sources.get(index), Some(None)) {
+                let mut aliased = target.aliases.iter().filter_map(named);
+                let free = aliased.find(|place| !sources.contains(&Some(*place)));
+                if let Some(source) = sources.get_mut(index) {
+                    *source = free;
+                }
+            }
+        }
+        let mut steps = Vec::with_capacity(fields.len());
+        for (place, field) in fields.iter().enumerate() {
+            let read_as = sources.iter().position(|source| *source == Some(place));
+            steps.push(
+                match read_as.and_then(|index| Some((index, wanted.get(index)?))) {
+                    Some((index, target)) => Step::Fill(
+                        index,
+                        within(self.at(field.place, &target.target), &field.name)?,
+                    ),
+                    None => Step::Skip(field.place),
+                },
+            );
+        }
+        let mut defaults = Vec::new();
+        for (index, (target, source)) in wanted.iter().zip(&sources).enumerate() {
+            if source.is_none() {
+                let default = target.default.clone().ok_or_else(|| {
+                    SchemaError(format!(
+                        "field {:?} is not in the writer's schema, and has no default",
+                        target.name
+                    ))
+                })?;
+                defaults.push((index, default));
+            }
+        }
+        Ok(Plan::Record { steps, defaults })
     }
 }
 
@@ -138,131 +312,6 @@ fn is_text(target: &Target) -> bool {
     matches!(target.data_type, DataType::Utf8 | DataType::LargeUtf8)
 }
 
-fn plain(schema: &Schema, node: &Node, target: &Target) -> Result<Plan, SchemaError> {
-    use DataType as Column;
-    let column = &target.data_type;
-    let is_integer = matches!(
-        column,
-        Column::Int8
-            | Column::Int16
-            | Column::Int32
-            | Column::Int64
-            | Column::UInt8
-            | Column::UInt16
-            | Column::UInt32
-            | Column::UInt64
-    );
-    let is_float = matches!(column, Column::Float32 | Column::Float64);
-    let is_text = is_text(target);
-    let is_binary = matches!(column, Column::Binary | Column::LargeBinary);
-    // From Avro's int to a wider type; a narrower one can come from a schema of columns alone, and is checked value by value.
-    Ok(match &node.kind {
-        Kind::Boolean if *column == Column::Boolean => Plan::Boolean,
-        Kind::Int
-            if is_integer || is_float || matches!(column, Column::Date32 | Column::Time32(_)) =>
-        {
-            Plan::Int
-        }
-        Kind::Int if matches!(column, Column::Timestamp(..) | Column::Time64(_)) => Plan::Int,
-        Kind::Long if (is_integer && *column != Column::Int32) || is_float => Plan::Long,
-        Kind::Long if matches!(column, Column::Timestamp(..) | Column::Time64(_)) => Plan::Long,
-        Kind::Float if is_float => Plan::Float,
-        Kind::Double if *column == Column::Float64 => Plan::Double,
-        Kind::Bytes if is_binary => Plan::Bytes,
-        Kind::Bytes if is_text => Plan::Text,
-        Kind::Bytes if matches!(column, Column::Decimal128(..)) => Plan::Decimal {
-            size: None,
-            factor: 1,
-        },
-        Kind::String if is_text => enum_or_text(target),
-        Kind::String if is_binary => Plan::Bytes,
-        Kind::Fixed { size, .. } => match column {
-            _ if is_binary => Plan::Fixed(*size),
-            Column::FixedSizeBinary(wanted) if usize::try_from(*wanted) == Ok(*size) => {
-                Plan::Fixed(*size)
-            }
-            Column::Decimal128(..) => Plan::Decimal {
-                size: Some(*size),
-                factor: 1,
-            },
-            _ => return Err(mismatch(node, target)),
-        },
-        Kind::Enum { symbols, .. } if is_text => Plan::Enum(read_symbols(symbols, target)),
-        Kind::Array(items) => match &target.shape {
-            Shape::List(inner) => {
-                Plan::Array(Box::new(within(resolve(schema, *items, inner), "[]")?))
-            }
-            _ => return Err(mismatch(node, target)),
-        },
-        Kind::Map(values) => match &target.shape {
-            Shape::Map(inner) => {
-                Plan::Map(Box::new(within(resolve(schema, *values, inner), "{}")?))
-            }
-            _ => return Err(mismatch(node, target)),
-        },
-        Kind::Record { fields, .. } => match &target.shape {
-            Shape::Record(wanted) => record(schema, fields, wanted)?,
-            _ => return Err(mismatch(node, target)),
-        },
-        _ => return Err(mismatch(node, target)),
-    })
-}
-
-/// Strings do not become symbols.
-fn enum_or_text(target: &Target) -> Plan {
-    match target.shape {
-        Shape::Enum { .. } => Plan::Never(
-            "the writer's string is no enum, and the reader's schema has one".to_owned(),
-        ),
-        _ => Plan::Text,
-    }
-}
-
-fn record(
-    schema: &Schema,
-    fields: &[FieldOf],
-    wanted: &[TargetField],
-) -> Result<Plan, SchemaError> {
-    let named = |name: &String| fields.iter().position(|field| field.name == *name);
-    let mut sources: Vec<Option<usize>> = wanted.iter().map(|field| named(&field.name)).collect();
-    // An alias finds a field that no other one has: each is read once.
-    for (index, target) in wanted.iter().enumerate() {
-        if matches!(sources.get(index), Some(None)) {
-            let mut aliased = target.aliases.iter().filter_map(named);
-            let free = aliased.find(|place| !sources.contains(&Some(*place)));
-            if let Some(source) = sources.get_mut(index) {
-                *source = free;
-            }
-        }
-    }
-    let mut steps = Vec::with_capacity(fields.len());
-    for (place, field) in fields.iter().enumerate() {
-        let read_as = sources.iter().position(|source| *source == Some(place));
-        steps.push(
-            match read_as.and_then(|index| Some((index, wanted.get(index)?))) {
-                Some((index, target)) => Step::Fill(
-                    index,
-                    within(resolve(schema, field.place, &target.target), &field.name)?,
-                ),
-                None => Step::Skip(field.place),
-            },
-        );
-    }
-    let mut defaults = Vec::new();
-    for (index, (target, source)) in wanted.iter().zip(&sources).enumerate() {
-        if source.is_none() {
-            let default = target.default.clone().ok_or_else(|| {
-                SchemaError(format!(
-                    "field {:?} is not in the writer's schema, and has no default",
-                    target.name
-                ))
-            })?;
-            defaults.push((index, default));
-        }
-    }
-    Ok(Plan::Record { steps, defaults })
-}
-
 fn within(plan: Result<Plan, SchemaError>, name: &str) -> Result<Plan, SchemaError> {
     plan.map_err(|error| SchemaError(format!("{name}: {error}")))
 }
@@ -281,32 +330,52 @@ fn read_symbols(symbols: &[String], target: &Target) -> Vec<Result<String, Strin
         .collect()
 }
 
-/// Whether a member of a union is the writer's type itself, and not one it is promoted to.
-fn is_same(node: &Node, member: &Target, is_named: fn(&str, &str) -> bool) -> bool {
-    match (&node.kind, &member.name) {
-        (
-            Kind::Fixed { name, .. } | Kind::Enum { name, .. } | Kind::Record { name, .. },
-            Some(wanted),
-        ) => return is_named(name, wanted),
-        (Kind::Fixed { .. } | Kind::Enum { .. } | Kind::Record { .. }, None) | (_, Some(_)) => {
-            return false;
-        }
-        _ => {}
+/// Whether the reader's enum or fixed type is the writer's: it has its short name and its size, as both the specification and Java
+/// have it. Nothing is promoted to them, but decimals keep their meaning in either form. Columns that are no Avro schema take any.
+fn is_named_alike(node: &Node, target: &Target) -> bool {
+    let has_name = |name: &str| {
+        let wanted = target.name.as_deref();
+        wanted.is_some_and(|wanted| last_part(wanted) == last_part(name))
+    };
+    match (&target.shape, &node.kind) {
+        (Shape::Enum { .. }, Kind::Enum { name, .. }) => has_name(name),
+        (Shape::Fixed(wanted), Kind::Fixed { name, size }) => wanted == size && has_name(name),
+        (Shape::Enum { .. } | Shape::Fixed(_), _) => false,
+        _ => true,
     }
-    node.logical == member.logical
-        && match (&node.kind, &member.data_type) {
-            (Kind::Boolean, DataType::Boolean)
-            | (Kind::Int, DataType::Int32)
-            | (Kind::Long, DataType::Int64)
-            | (Kind::Float, DataType::Float32)
-            | (Kind::Double, DataType::Float64)
-            | (Kind::Bytes, DataType::Binary)
-            | (Kind::String, DataType::Utf8) => true,
-            (Kind::Array(_), _) => matches!(member.shape, Shape::List(_)),
-            (Kind::Map(_), _) => matches!(member.shape, Shape::Map(_)),
-            // The same logical type stands on the same type, but for decimals of bytes and of fixed, which has a name.
-            _ => node.logical.is_some(),
-        }
+}
+
+/// Whether a member of a union is of the writer's type, and not one that it is promoted to. Names and logical types are not
+/// compared: a union has no two of the same type but for their names.
+fn is_same(node: &Node, member: &Target) -> bool {
+    use DataType as Column;
+    matches!(
+        (&node.kind, &member.shape, &member.data_type),
+        (Kind::Enum { .. }, Shape::Enum { .. }, _)
+            | (Kind::Fixed { .. }, Shape::Fixed(_), _)
+            | (Kind::Record { .. }, Shape::Record(_), _)
+            | (Kind::Array(_), Shape::List(_), _)
+            | (Kind::Map(_), Shape::Map(_), _)
+            | (Kind::Boolean, _, Column::Boolean)
+            | (
+                Kind::Int,
+                _,
+                Column::Int32 | Column::Date32 | Column::Time32(_)
+            )
+            | (
+                Kind::Long,
+                _,
+                Column::Int64 | Column::Time64(_) | Column::Timestamp(..)
+            )
+            | (Kind::Float, _, Column::Float32)
+            | (Kind::Double, _, Column::Float64)
+            | (
+                Kind::Bytes,
+                Shape::Plain,
+                Column::Binary | Column::Decimal128(..)
+            )
+            | (Kind::String, Shape::Plain, Column::Utf8)
+    )
 }
 
 fn mismatch(node: &Node, target: &Target) -> SchemaError {

@@ -13,6 +13,8 @@ const DEEPEST: usize = 100;
 pub(crate) struct Schema {
     nodes: Vec<Node>,
     pub(crate) root: Place,
+    /// From an alias of a named type to the type's name. Both are full names.
+    pub(super) aliases: FxHashMap<String, String>,
 }
 
 /// Of a type in its schema.
@@ -79,6 +81,16 @@ pub(crate) enum Logical {
 }
 
 impl Node {
+    /// The full name of a named type.
+    pub(super) fn name(&self) -> Option<&str> {
+        match &self.kind {
+            Kind::Fixed { name, .. } | Kind::Enum { name, .. } | Kind::Record { name, .. } => {
+                Some(name)
+            }
+            _ => None,
+        }
+    }
+
     /// As an error names it.
     pub(crate) fn kind(&self) -> String {
         let kind = match &self.kind {
@@ -140,7 +152,44 @@ impl Schema {
             .into_iter()
             .collect::<Option<Vec<_>>>()
             .ok_or_else(|| SchemaError::new("a named type of the Avro schema has no end"))?;
-        Ok(Self { nodes, root })
+        Ok(Self {
+            nodes,
+            root,
+            aliases: parser.aliases,
+        })
+    }
+
+    /// Whether it is a record, or a record and null: its fields are columns.
+    pub(crate) fn is_record(&self, place: Place) -> bool {
+        match &self.node(place).kind {
+            Kind::Record { .. } => true,
+            Kind::Union(branches) => {
+                let mut types = branches
+                    .iter()
+                    .filter(|branch| !matches!(self.node(**branch).kind, Kind::Null));
+                match (types.next(), types.next()) {
+                    (Some(only), None) => self.is_record(*only),
+                    _ => false,
+                }
+            }
+            _ => false,
+        }
+    }
+
+    /// Gives types the name of which theirs is an alias, as Avro's Java library does with the writer's schema.
+    pub(super) fn rename(&mut self, aliases: &FxHashMap<String, String>) {
+        if aliases.is_empty() {
+            return;
+        }
+        for node in &mut self.nodes {
+            if let Kind::Fixed { name, .. } | Kind::Enum { name, .. } | Kind::Record { name, .. } =
+                &mut node.kind
+            {
+                if let Some(renamed) = aliases.get(name) {
+                    name.clone_from(renamed);
+                }
+            }
+        }
     }
 
     pub(crate) fn node(&self, place: Place) -> &Node {
@@ -159,6 +208,7 @@ struct Parser {
     nodes: Vec<Option<Node>>,
     /// By full name.
     names: FxHashMap<String, Place>,
+    aliases: FxHashMap<String, String>,
 }
 
 impl Parser {
@@ -251,6 +301,10 @@ impl Parser {
                     return Err(SchemaError(format!(
                         "the Avro schema defines {full:?} twice"
                     )));
+                }
+                for alias in strings(object.get("aliases")) {
+                    self.aliases
+                        .insert(full_name(&alias, &namespace), full.clone());
                 }
                 let name = full.clone();
                 let kind = match kind {

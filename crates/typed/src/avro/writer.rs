@@ -1,6 +1,6 @@
 //! Values of one writer's schema, read by the plan for it.
 
-use super::input::Input;
+use super::input::{Input, put_long};
 use super::reader::{self, Avro};
 use super::resolve::{Plan, Step, resolve};
 use super::schema::{Kind, Place, Schema};
@@ -19,17 +19,22 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    pub(crate) fn new(schema: Schema, reader: &Avro) -> Result<Self, SchemaError> {
+    pub(crate) fn new(mut schema: Schema, reader: &Avro) -> Result<Self, SchemaError> {
+        schema.rename(&reader.aliases);
+        Self::of(schema, reader)
+    }
+
+    /// The same writer for fewer columns of its reader.
+    pub(crate) fn read_as(self, reader: &Avro) -> Result<Self, SchemaError> {
+        Self::of(self.schema, reader)
+    }
+
+    fn of(schema: Schema, reader: &Avro) -> Result<Self, SchemaError> {
         Ok(Self {
-            plan: resolve(&schema, schema.root, &reader.root)?,
+            plan: resolve(&schema, &reader.root)?,
             is_one_column: reader.is_one_column,
             schema,
         })
-    }
-
-    /// The same writer for another reader.
-    pub(crate) fn read_as(self, reader: &Avro) -> Result<Self, SchemaError> {
-        Self::new(self.schema, reader)
     }
 
     /// Decodes one value into a row.
@@ -45,6 +50,18 @@ impl Writer {
                 "{left} bytes stand behind the value: it was written with another schema"
             ))),
         }
+    }
+
+    /// Decodes a value that follows a schema's id. Confluent's Java serializer writes one of type bytes as it is, without the
+    /// length that Avro has.
+    pub(crate) fn fill_framed(&self, columns: &mut Struct, row: usize, value: &[u8]) -> Filled {
+        if !matches!(self.schema.node(self.schema.root).kind, Kind::Bytes) {
+            return self.fill(columns, row, value);
+        }
+        let mut whole = Vec::with_capacity(value.len() + 10);
+        put_long(value.len() as i64, &mut whole);
+        whole.extend_from_slice(value);
+        self.fill(columns, row, &whole)
     }
 
     /// A record whose fields are the columns themselves.
@@ -136,15 +153,12 @@ impl Writer {
                     input.int()?.into()
                 };
                 match values {
-                    Values::Timestamp(wanted, values) | Values::Time64(wanted, values) => {
-                        values.push(time::convert(read, *unit, *wanted)?);
+                    Values::Timestamp(wanted, values) => {
+                        values.push(time::convert(read, *unit, wanted.unit)?);
                     }
-                    Values::Time32(wanted, values) => {
-                        let time = time::convert(read, *unit, *wanted)?;
-                        values.push(
-                            i32::try_from(time)
-                                .map_err(|_| Bad::new(format!("{read} is no time of day")))?,
-                        );
+                    Values::Time32(wanted, _) | Values::Time64(wanted, _) => {
+                        let time = time::convert(time::of_day(read, *unit)?, *unit, *wanted)?;
+                        integer(values, time)?;
                     }
                     _ => return Err(unfit()),
                 }
@@ -188,13 +202,34 @@ impl Writer {
         }
     }
 
+    /// Entries of a map. Of several with one key the last counts, as in the maps of Avro's libraries.
     fn entries(&self, plan: &Plan, list: &mut List, input: &mut Input<'_>) -> Filled {
+        let mut again = input.clone();
+        self.entries_but(&[], plan, list, input)?;
+        let superseded = list.superseded();
+        if !superseded.is_empty() {
+            list.child.truncate(list.start());
+            self.entries_but(&superseded, plan, list, &mut again)?;
+        }
+        list.end()
+    }
+
+    /// The entries of a map but those at these places.
+    fn entries_but(
+        &self,
+        left_out: &[usize],
+        plan: &Plan,
+        list: &mut List,
+        input: &mut Input<'_>,
+    ) -> Filled {
+        let mut place = 0;
         loop {
             let count = input.block()?;
             if count == 0 {
-                return list.end();
+                return Ok(());
             }
             for _ in 0..count {
+                let before = list.next();
                 let name = input.text()?;
                 let (key, value) = list.entry().ok_or_else(unfit)?;
                 let Values::Text(keys) = &mut key.values else {
@@ -207,6 +242,10 @@ impl Writer {
                 self.value(plan, value, input)
                     .map_err(|bad| bad.within(name))?;
                 list.child.push_valid();
+                if left_out.binary_search(&place).is_ok() {
+                    list.child.truncate(before);
+                }
+                place += 1;
             }
         }
     }
@@ -293,12 +332,10 @@ fn integer(values: &mut Values, value: i64) -> Filled {
         Ok(())
     }
     match values {
-        Values::Int64(values) | Values::Timestamp(_, values) | Values::Time64(_, values) => {
-            values.push(value)
-        }
-        Values::Int32(values) | Values::Date(values) | Values::Time32(_, values) => {
-            narrow(values, value)?
-        }
+        Values::Int64(values) | Values::Timestamp(_, values) => values.push(value),
+        Values::Int32(values) | Values::Date(values) => narrow(values, value)?,
+        Values::Time32(unit, values) => narrow(values, time::of_day(value, *unit)?)?,
+        Values::Time64(unit, values) => values.push(time::of_day(value, *unit)?),
         Values::Int16(values) => narrow(values, value)?,
         Values::Int8(values) => narrow(values, value)?,
         Values::UInt8(values) => narrow(values, value)?,

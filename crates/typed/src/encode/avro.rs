@@ -8,7 +8,7 @@
 use arrow_schema::TimeUnit;
 
 use super::column::{Cells, Column, Slices, at};
-use crate::avro::{Kind, Logical, Node, Place, Schema};
+use crate::avro::{Kind, Logical, Node, Place, Schema, put_long as long};
 use crate::column::DecimalType;
 use crate::error::{Bad, Filled, SchemaError};
 use crate::{number, time};
@@ -63,10 +63,42 @@ enum Field {
 }
 
 impl Plan {
-    /// The columns as the fields of a record.
+    /// The columns as the fields of a record; for a schema of another type one column, as the decoder makes it.
     pub(super) fn new(schema: &Schema, columns: Vec<Column>) -> Result<Self, SchemaError> {
-        let column = Column::of_rows(columns);
-        Self::at(schema, schema.root, column)
+        let is_record = schema.is_record(schema.root);
+        let is_union = matches!(schema.node(schema.root).kind, Kind::Union(_));
+        let count = columns.len();
+        let only = match columns.as_slice() {
+            [only] if !is_record => Some(only.clone()),
+            _ => None,
+        };
+        let of_rows = Self::at(schema, schema.root, Column::of_rows(columns));
+        match (of_rows, only) {
+            (Err(_), Some(only)) => Self::at(schema, schema.root, only),
+            (Err(_), None) if !is_record && !is_union => Err(SchemaError(format!(
+                "the Avro schema is of type {}, which takes one column, and there are {count}",
+                schema.node(schema.root).kind()
+            ))),
+            (of_rows, _) => of_rows,
+        }
+    }
+
+    /// Writes a value that follows a schema's id. Confluent's Java serializer writes one of type bytes as it is, without the length
+    /// that Avro has.
+    pub(super) fn write_framed(&self, row: usize, out: &mut Vec<u8>) -> Filled {
+        let start = out.len();
+        self.write(row, out)?;
+        let has_length = match &self.write {
+            Write::Bytes => true,
+            Write::Decimal { size, .. } => size.is_none(),
+            _ => false,
+        };
+        if has_length && self.branch.is_none() {
+            let value = out.get(start..).unwrap_or_default();
+            let length = value.iter().take_while(|byte| **byte >= 0x80).count() + 1;
+            out.drain(start..start + length);
+        }
+        Ok(())
     }
 
     fn at(schema: &Schema, place: Place, column: Column) -> Result<Self, SchemaError> {
@@ -192,7 +224,7 @@ impl Plan {
             }
             (Write::Time { is_long, unit }, cells) => {
                 let (value, from) = match cells {
-                    Cells::Time(from, values) => (values.at(row), *from),
+                    Cells::Time(from, values) => (time::of_day(values.at(row), *from)?, *from),
                     Cells::Timestamp { unit, values, .. } => (at(values, row), *unit),
                     _ => return Err(unfit()),
                 };
@@ -481,16 +513,6 @@ fn end_blocks(count: usize, out: &mut Vec<u8>) {
 fn bytes(value: &[u8], out: &mut Vec<u8>) {
     long(value.len() as i64, out);
     out.extend_from_slice(value);
-}
-
-/// Zigzag, seven bits a byte.
-fn long(value: i64, out: &mut Vec<u8>) {
-    let mut left = ((value << 1) ^ (value >> 63)) as u64;
-    while left >= 0x80 {
-        out.push(left as u8 | 0x80);
-        left >>= 7;
-    }
-    out.push(left as u8);
 }
 
 fn within(name: &str, error: SchemaError) -> SchemaError {

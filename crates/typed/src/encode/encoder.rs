@@ -113,7 +113,11 @@ impl Encoder {
             }
             Format::Avro(schema) => {
                 let plan = avro::Plan::new(schema, columns)?;
-                self.write(rows, |row, out| plan.write(row, out))
+                if self.front.is_empty() {
+                    self.write(rows, |row, out| plan.write(row, out))
+                } else {
+                    self.write(rows, |row, out| plan.write_framed(row, out))
+                }
             }
         }
     }

@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 use super::column::{Cells, Column, at};
 use crate::column::DecimalType;
 use crate::error::{Bad, Filled, SchemaError};
-use crate::protobuf::{FieldType, File};
+use crate::protobuf::{DELIMITED_MESSAGE, FieldType, File};
 use crate::time;
 
 const TIMESTAMP: &str = "google.protobuf.Timestamp";
@@ -333,6 +333,7 @@ impl Write {
                     8 => "bool",
                     9 => "string",
                     10 => "group",
+                    DELIMITED_MESSAGE => "messages whose feature message_encoding is DELIMITED",
                     12 => "bytes",
                     11 | 14 => field.type_name.as_str(),
                     _ => "whole numbers",

@@ -5,8 +5,8 @@ use std::io::Write;
 use arrow_schema::TimeUnit;
 
 use crate::column::DecimalType;
-use crate::error::{Bad, Filled};
-use crate::time::{DAY, per_second};
+use crate::error::Filled;
+use crate::time::{DAY, of_day, per_second};
 
 pub(super) fn integer(value: impl std::fmt::Display, out: &mut Vec<u8>) {
     // To write into memory never fails.
@@ -128,12 +128,9 @@ pub(super) fn timestamp(value: i64, unit: TimeUnit, is_local: bool, out: &mut Ve
 /// `09:52:20.123456`, with as many digits behind the point as there are.
 pub(super) fn time_of_day(value: i64, unit: TimeUnit, out: &mut Vec<u8>) -> Filled {
     let units = per_second(unit);
-    let seconds = value.div_euclid(units);
-    if !(0..DAY).contains(&seconds) {
-        return Err(Bad::new(format!("{value} is no time of day")));
-    }
-    clock(seconds, out);
-    let fraction = value.rem_euclid(units);
+    let value = of_day(value, unit)?;
+    clock(value / units, out);
+    let fraction = value % units;
     if fraction != 0 {
         let _ = write!(out, ".{:09}", fraction * (1_000_000_000 / units));
         while out.last() == Some(&b'0') {

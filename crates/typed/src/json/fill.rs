@@ -150,19 +150,16 @@ fn value(column: &mut Column, cursor: &mut Cursor<'_>) -> Filled {
             let time = time::time_of_day(&text, *unit);
             values.push(time.ok_or_else(|| Bad::wanted("a time of day as 09:52:20.5", &text))?);
         }
-        Values::Timestamp(unit, values) => {
+        Values::Timestamp(kind, values) => {
             let moment = match first {
                 b'"' => {
                     let text = cursor.string()?;
-                    time::Moment::parse(&text)
-                        .and_then(|moment| moment.since_epoch(*unit))
-                        .ok_or_else(|| {
-                            Bad::wanted("a timestamp as 2026-11-23T09:52:20.5Z", &text)
-                        })?
+                    time::Moment::timestamp(&text, kind.unit, kind.is_local)?
                 }
+                _ if kind.is_local => return Err(cursor.wanted("a local timestamp")),
                 _ => {
                     let seconds = integer(cursor, "a timestamp")?;
-                    let moment = time::Moment::of_seconds(seconds).since_epoch(*unit);
+                    let moment = time::Moment::of_seconds(seconds).since_epoch(kind.unit);
                     moment.ok_or_else(|| {
                         Bad::new(format!(
                             "{seconds} seconds since 1970 do not fit the column's unit"

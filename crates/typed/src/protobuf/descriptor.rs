@@ -3,10 +3,21 @@
 use rustc_hash::FxHashMap;
 
 use super::wire::{Value, Wire};
-use crate::error::{Filled, SchemaError};
+use crate::error::{Bad, Filled, SchemaError};
 
 /// How deep message types nest.
 const DEEPEST: usize = 100;
+
+/// `FieldDescriptorProto.Type`.
+pub(crate) const MESSAGE: u64 = 11;
+/// Not of `FieldDescriptorProto.Type`: a message that is written as a group, as an edition's file asks for.
+pub(crate) const DELIMITED_MESSAGE: u64 = 1 << 32;
+
+/// The field `features` of `FileOptions`, `MessageOptions`, `FieldOptions` and `OneofOptions`.
+const FILE_FEATURES: u32 = 50;
+const MESSAGE_FEATURES: u32 = 12;
+const FIELD_FEATURES: u32 = 21;
+const ONEOF_FEATURES: u32 = 1;
 
 /// The types of some files, by full name; the last file is the one that counts.
 #[derive(Debug, Default)]
@@ -15,6 +26,8 @@ pub(crate) struct File {
     pub(crate) enums: FxHashMap<String, FxHashMap<i32, String>>,
     /// Full names of the last file's own messages, in order.
     pub(super) top: Vec<String>,
+    /// The first message of the last file that has one.
+    first: Option<String>,
 }
 
 #[derive(Debug, Default)]
@@ -51,7 +64,7 @@ impl File {
                 ))
             })?;
         }
-        if file.top.is_empty() {
+        if file.first.is_none() {
             return Err(SchemaError::new("the Protobuf descriptors hold no message"));
         }
         Ok(file)
@@ -136,11 +149,11 @@ impl File {
         search(self, &self.top, name)
     }
 
-    /// The full name of a message: of the one that is named, or of the first of the last file.
+    /// The full name of a message: of the one that is named, or of the first of the last file that has one.
     pub(crate) fn message_named(&self, wanted: Option<&str>) -> Result<String, SchemaError> {
         match wanted {
             Some(wanted) => self.find(wanted),
-            None => Ok(self.top.first().cloned().unwrap_or_default()),
+            None => Ok(self.first.clone().unwrap_or_default()),
         }
     }
 
@@ -158,10 +171,17 @@ impl File {
         found.sort();
         match found.as_slice() {
             [only] => Ok((*only).clone()),
-            _ => Err(SchemaError(format!(
-                "the Protobuf descriptors have no message {wanted:?}; they have {}",
-                self.top.join(", ")
-            ))),
+            _ => {
+                let known = if self.top.is_empty() {
+                    self.first.as_slice()
+                } else {
+                    &self.top
+                };
+                Err(SchemaError(format!(
+                    "the Protobuf descriptors have no message {wanted:?}; they have {}",
+                    known.join(", ")
+                )))
+            }
         }
     }
 
@@ -180,7 +200,8 @@ impl File {
 
     fn file(&mut self, bytes: &[u8]) -> Filled {
         let mut package = String::new();
-        let mut syntax = String::new();
+        let mut features = Features::PROTO2;
+        let mut options = Vec::new();
         let (mut messages, mut enums) = (Vec::new(), Vec::new());
         let mut wire = Wire(bytes);
         while let Some(field) = wire.field()? {
@@ -188,18 +209,24 @@ impl File {
                 (2, Value::Bytes(text)) => package = lossy(text),
                 (4, Value::Bytes(message)) => messages.push(message),
                 (5, Value::Bytes(of_enum)) => enums.push(of_enum),
-                (12, Value::Bytes(text)) => syntax = lossy(text),
+                (8, Value::Bytes(part)) => options.push(part),
+                (12, Value::Bytes(text)) => features = Features::of_syntax(text)?,
                 _ => {}
             }
         }
-        let is_proto3 = syntax == "proto3";
+        for options in options {
+            features = features.with(options, FILE_FEATURES)?;
+        }
         for of_enum in enums {
             self.of_enum(of_enum, &package)?;
         }
         self.top = messages
             .into_iter()
-            .map(|message| self.message(message, &package, is_proto3, 0))
+            .map(|message| self.message(message, &package, features, 0))
             .collect::<Result<_, _>>()?;
+        if let Some(first) = self.top.first() {
+            self.first = Some(first.clone());
+        }
         Ok(())
     }
 
@@ -207,35 +234,60 @@ impl File {
         &mut self,
         bytes: &[u8],
         scope: &str,
-        is_proto3: bool,
+        features: Features,
         depth: usize,
     ) -> Filled<String> {
         if depth > DEEPEST {
-            return Err(crate::error::Bad::new(format!(
-                "types nest more than {DEEPEST} levels"
-            )));
+            return Err(Bad::new(format!("types nest more than {DEEPEST} levels")));
         }
         let mut name = String::new();
         let mut found = MessageType::default();
-        let (mut nested, mut enums) = (Vec::new(), Vec::new());
+        let (mut fields, mut nested, mut enums) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut oneofs, mut features) = (Vec::new(), features);
         let mut wire = Wire(bytes);
         while let Some(field) = wire.field()? {
             match field {
                 (1, Value::Bytes(text)) => name = lossy(text),
-                (2, Value::Bytes(field)) => found.fields.push(FieldType::parse(field, is_proto3)?),
+                (2, Value::Bytes(field)) => fields.push(field),
                 (3, Value::Bytes(message)) => nested.push(message),
                 (4, Value::Bytes(of_enum)) => enums.push(of_enum),
-                (7, Value::Bytes(options)) => found.is_map_entry = flag(options, 7)?,
+                (7, Value::Bytes(options)) => {
+                    found.is_map_entry |= flag(options, 7)?;
+                    features = features.with(options, MESSAGE_FEATURES)?;
+                }
+                (8, Value::Bytes(oneof)) => oneofs.push(oneof),
                 _ => {}
             }
+        }
+        let oneofs = oneofs
+            .into_iter()
+            .map(|oneof| features.of_oneof(oneof))
+            .collect::<Filled<Vec<_>>>()?;
+        for field in fields {
+            let mut field = FieldType::parse(field, features, &oneofs)?;
+            // Entries of maps have lengths whatever the features say, and so have their values.
+            if field.kind == DELIMITED_MESSAGE && found.is_map_entry {
+                field.kind = MESSAGE;
+            }
+            found.fields.push(field);
         }
         let full = full_name(scope, &name);
         for of_enum in enums {
             self.of_enum(of_enum, &full)?;
         }
         for message in nested {
-            let name = self.message(message, &full, is_proto3, depth + 1)?;
+            let name = self.message(message, &full, features, depth + 1)?;
             found.nested.push(name);
+        }
+        for field in &mut found.fields {
+            let is_entry = |name: &str| {
+                self.messages
+                    .get(name)
+                    .is_some_and(|entry: &MessageType| entry.is_map_entry)
+            };
+            if field.kind == DELIMITED_MESSAGE && is_entry(&field.type_name) {
+                field.kind = MESSAGE;
+            }
         }
         self.messages.insert(full.clone(), found);
         Ok(full)
@@ -270,9 +322,12 @@ impl File {
 }
 
 impl FieldType {
-    fn parse(bytes: &[u8], is_proto3: bool) -> Filled<Self> {
+    /// `oneofs` are the features of the message's oneofs.
+    fn parse(bytes: &[u8], features: Features, oneofs: &[Features]) -> Filled<Self> {
         let mut found = Self::default();
         let mut is_optional = false;
+        let mut is_required = false;
+        let mut options = Vec::new();
         let mut wire = Wire(bytes);
         while let Some(field) = wire.field()? {
             match field {
@@ -280,19 +335,112 @@ impl FieldType {
                 (3, Value::Varint(number)) => found.number = u32::try_from(number).unwrap_or(0),
                 (4, Value::Varint(label)) => {
                     found.is_repeated = label == 3;
-                    found.is_required = label == 2;
+                    is_required = label == 2;
                 }
                 (5, Value::Varint(kind)) => found.kind = kind,
                 (6, Value::Bytes(text)) => {
                     found.type_name = lossy(text).trim_start_matches('.').to_owned()
                 }
+                (8, Value::Bytes(part)) => options.push(part),
                 (9, Value::Varint(index)) => found.oneof = Some(index),
                 (17, Value::Varint(flag)) => is_optional = flag != 0,
                 _ => {}
             }
         }
-        found.has_presence = !is_proto3 || is_optional || found.oneof.is_some();
+        let place = found.oneof.and_then(|oneof| usize::try_from(oneof).ok());
+        let mut features = place
+            .and_then(|place| oneofs.get(place))
+            .copied()
+            .unwrap_or(features);
+        for options in options {
+            features = features.with(options, FIELD_FEATURES)?;
+        }
+        let is_explicit = is_optional || found.oneof.is_some();
+        found.is_required =
+            is_required || !is_explicit && features.presence == Presence::LegacyRequired;
+        found.has_presence = is_explicit || features.presence != Presence::Implicit;
+        if found.kind == MESSAGE && features.is_delimited {
+            found.kind = DELIMITED_MESSAGE;
+        }
         Ok(found)
+    }
+}
+
+/// Of `google.protobuf.FeatureSet`, what decides how values are written. A file has those of its edition, and whatever is in it
+/// inherits what is around it.
+#[derive(Debug, Clone, Copy)]
+struct Features {
+    presence: Presence,
+    is_delimited: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Presence {
+    Explicit,
+    Implicit,
+    LegacyRequired,
+}
+
+impl Features {
+    const PROTO2: Self = Self {
+        presence: Presence::Explicit,
+        is_delimited: false,
+    };
+    const PROTO3: Self = Self {
+        presence: Presence::Implicit,
+        is_delimited: false,
+    };
+    /// Those of 2023, which the later editions have not changed.
+    const EDITIONS: Self = Self::PROTO2;
+
+    fn of_syntax(syntax: &[u8]) -> Filled<Self> {
+        match syntax {
+            b"" | b"proto2" => Ok(Self::PROTO2),
+            b"proto3" => Ok(Self::PROTO3),
+            b"editions" => Ok(Self::EDITIONS),
+            other => Err(Bad::new(format!(
+                "a file has the syntax {:?}, which is not known",
+                lossy(other)
+            ))),
+        }
+    }
+
+    fn of_oneof(self, oneof: &[u8]) -> Filled<Self> {
+        let mut features = self;
+        let mut wire = Wire(oneof);
+        while let Some(field) = wire.field()? {
+            if let (2, Value::Bytes(options)) = field {
+                features = features.with(options, ONEOF_FEATURES)?;
+            }
+        }
+        Ok(features)
+    }
+
+    /// With those that some options set, which have them in this field.
+    fn with(mut self, options: &[u8], place: u32) -> Filled<Self> {
+        let mut wire = Wire(options);
+        while let Some((number, value)) = wire.field()? {
+            let (true, Value::Bytes(set)) = (number == place, value) else {
+                continue;
+            };
+            let mut wire = Wire(set);
+            while let Some(feature) = wire.field()? {
+                match feature {
+                    (1, Value::Varint(1)) => self.presence = Presence::Explicit,
+                    (1, Value::Varint(2)) => self.presence = Presence::Implicit,
+                    (1, Value::Varint(3)) => self.presence = Presence::LegacyRequired,
+                    (5, Value::Varint(1)) => self.is_delimited = false,
+                    (5, Value::Varint(2)) => self.is_delimited = true,
+                    (number @ (1 | 5), Value::Varint(value)) => {
+                        return Err(Bad::new(format!(
+                            "feature {number} of Protobuf's editions has the value {value}, which is not known"
+                        )));
+                    }
+                    _ => {}
+                }
+            }
+        }
+        Ok(self)
     }
 }
 

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use arrow_schema::{DataType, Field, Fields, TimeUnit};
 use rustc_hash::FxHashMap;
 
-use super::descriptor::{FieldType, File, MessageType};
+use super::descriptor::{DELIMITED_MESSAGE, FieldType, File, MessageType};
 use super::wire::{Value, Wire};
-use crate::column::{self, Budget, Column, Struct, Values};
+use crate::column::{self, Budget, Column, List, Struct, Values};
 use crate::error::{Bad, Filled, SchemaError};
 use crate::frame::Framed;
 
@@ -277,6 +277,11 @@ impl Builder<'_> {
                     "it is a group, which no column is made of",
                 ));
             }
+            DELIMITED_MESSAGE => {
+                return Err(SchemaError::new(
+                    "its feature message_encoding is DELIMITED: it is written as a group, which no column is made of",
+                ));
+            }
             other => {
                 return Err(SchemaError(format!(
                     "its type has number {other}, which is not known"
@@ -304,7 +309,7 @@ impl Message {
             else {
                 continue;
             };
-            let is_message = matches!(member.kind, Kind::Message(_) | Kind::Timestamp);
+            let is_message = member.kind.is_message();
             match (member.cardinality, value) {
                 (Cardinality::One, Value::Bytes(part)) if is_message => {
                     match inner.iter_mut().find(|(place, _)| *place == index) {
@@ -335,16 +340,47 @@ impl Message {
                     .map_err(|bad| bad.within(column.field.name()))?;
             }
         }
-        for (member, column) in self.fields.iter().zip(&mut columns.columns) {
+        for (index, (member, column)) in self.fields.iter().zip(&mut columns.columns).enumerate() {
             let is_there = column.len() > row;
             match &mut column.values {
                 Values::List(list) | Values::Map(list) => {
+                    if member.cardinality == Cardinality::Map {
+                        let superseded = list.superseded();
+                        if !superseded.is_empty() {
+                            self.last_entries(index, list, bytes, &superseded)?;
+                        }
+                    }
                     list.end()?;
                     column.push_valid();
                 }
                 _ if is_there => {}
-                _ if member.has_presence => column.push_null(),
+                _ if member.has_presence || member.kind.is_message() => column.push_null(),
                 _ => member.kind.push_default(column)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads the entries of a map again, without those whose key comes again.
+    fn last_entries(
+        &self,
+        index: usize,
+        list: &mut List,
+        bytes: &[u8],
+        superseded: &[usize],
+    ) -> Filled {
+        list.child.truncate(list.start());
+        let member = self.fields.get(index).ok_or_else(unfit)?;
+        let mut place = 0;
+        let mut wire = Wire(bytes);
+        while let Some((number, value)) = wire.field()? {
+            if self.by_number.get(&number) == Some(&index) {
+                let before = list.next();
+                member.entry(list, value)?;
+                if superseded.binary_search(&place).is_ok() {
+                    list.child.truncate(before);
+                }
+                place += 1;
             }
         }
         Ok(())
@@ -379,24 +415,7 @@ impl Member {
     /// Elements of a list, or an entry of a map.
     fn add(&self, column: &mut Column, value: Value<'_>) -> Filled {
         match &mut column.values {
-            Values::Map(list) => {
-                let (Kind::Message(entry), Value::Bytes(bytes)) = (&self.kind, value) else {
-                    return Err(Bad::new("the entry of a map is no message"));
-                };
-                let row = list.child.len();
-                let Values::Struct(inner) = &mut list.child.values else {
-                    return Err(unfit());
-                };
-                entry.fill(inner, row, bytes)?;
-                for (member, column) in entry.fields.iter().zip(&mut inner.columns) {
-                    if column.is_null_at(row) {
-                        column.truncate(row);
-                        member.kind.push_default(column)?;
-                    }
-                }
-                list.child.push_valid();
-                Ok(())
-            }
+            Values::Map(list) => self.entry(list, value),
             Values::List(list) => match (&self.kind, value) {
                 (
                     Kind::Scalar(Scalar::Text | Scalar::Bytes) | Kind::Message(_) | Kind::Timestamp,
@@ -423,16 +442,36 @@ impl Member {
             _ => Err(unfit()),
         }
     }
+
+    fn entry(&self, list: &mut List, value: Value<'_>) -> Filled {
+        let (Kind::Message(entry), Value::Bytes(bytes)) = (&self.kind, value) else {
+            return Err(Bad::new("the entry of a map is no message"));
+        };
+        let row = list.child.len();
+        let Values::Struct(inner) = &mut list.child.values else {
+            return Err(unfit());
+        };
+        entry.fill(inner, row, bytes)?;
+        for (member, column) in entry.fields.iter().zip(&mut inner.columns) {
+            if column.is_null_at(row) {
+                column.truncate(row);
+                member.kind.push_default(column)?;
+            }
+        }
+        list.child.push_valid();
+        Ok(())
+    }
 }
 
 impl Kind {
-    /// What a field without presence is when it is not on the wire.
+    fn is_message(&self) -> bool {
+        matches!(self, Self::Message(_) | Self::Timestamp)
+    }
+
+    /// What a key or a value is that its entry does not have, and a field without presence that is not on the wire.
     fn push_default(&self, column: &mut Column) -> Filled {
         let zero = match self {
-            Self::Message(_) | Self::Timestamp => {
-                column.push_null();
-                return Ok(());
-            }
+            Self::Message(_) | Self::Timestamp => Value::Bytes(&[]),
             Self::Enum(_) => Value::Varint(0),
             Self::Scalar(scalar) => match scalar {
                 Scalar::Double | Scalar::Fixed64 | Scalar::SFixed64 => Value::Fixed64([0; 8]),

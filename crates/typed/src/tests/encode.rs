@@ -166,7 +166,7 @@ fn dates_and_times_have_the_text_of_to_json() {
     )]);
     assert_eq!(
         encoded(&Encoder::json(), &late),
-        Err("row 1: column at: 86400 is no time of day".to_owned())
+        Err("row 1: column at: 86400 is not a time of day".to_owned())
     );
 }
 

@@ -1,5 +1,6 @@
 use std::sync::Arc;
 
+use arrow_array::cast::AsArray;
 use arrow_array::{
     Array, ArrayRef, BinaryArray, Date32Array, Decimal128Array, Float32Array, Float64Array,
     Int32Array, Int64Array, NullArray, StringArray, StructArray, TimestampMicrosecondArray,
@@ -257,4 +258,100 @@ fn a_column_has_the_branch_of_its_own_type() {
         bytes(r#"["null","string","int"]"#, Int64Array::from(vec![7])),
         [b"\x04\x0e"]
     );
+}
+
+/// Keys are mostly of one type, and the decoder makes one column of them.
+#[test]
+fn a_schema_that_is_no_record_takes_one_column() {
+    let texts: ArrayRef = Arc::new(StringArray::from(vec!["a", "bc"]));
+    let longs: ArrayRef = Arc::new(Int64Array::from(vec![1, -1]));
+    let schema = |of: &str| Encoder::avro(of, &[]).unwrap();
+    let one = |of: &str, name, array: &ArrayRef| {
+        encoded(&schema(of), &rows(vec![(name, Arc::clone(array))]))
+    };
+    let of = |values: [&[u8]; 2]| Ok(values.map(|value| Some(value.to_vec())).to_vec());
+    assert_eq!(
+        one("\"string\"", "value", &texts),
+        of([b"\x02a", b"\x04bc"])
+    );
+    assert_eq!(one("\"long\"", "key", &longs), of([b"\x02", b"\x01"]));
+    let nullable: ArrayRef = Arc::new(StringArray::from(vec![Some("a"), None]));
+    assert_eq!(
+        one(r#"["null","string"]"#, "value", &nullable),
+        of([b"\x02\x02a", b"\0"])
+    );
+    assert!(one("\"string\"", "value", &nullable).is_err());
+    // What the decoder makes of a union of several types.
+    let decoder = Decoder::avro(r#"["int","string"]"#, &[], None, Framing::Plain).unwrap();
+    let values: [&[u8]; 2] = [b"\0\x0e", b"\x02\x02x"];
+    let batch = decode(&decoder, &values, Mode::Fail).unwrap().batch;
+    assert_eq!(
+        encoded(&schema(r#"["int","string"]"#), &batch.into()),
+        of(values)
+    );
+    let two = rows(vec![("a", Arc::clone(&texts)), ("b", texts)]);
+    assert_eq!(
+        encoded(&schema("\"string\""), &two).unwrap_err(),
+        "the Avro schema is of type string, which takes one column, and there are 2"
+    );
+}
+
+/// As Confluent's Java serializer writes it, and its deserializer reads it.
+#[test]
+fn bytes_behind_a_schema_id_have_no_length() {
+    let values = [&b"ab"[..], b"", &[7; 200]];
+    let array: ArrayRef = Arc::new(BinaryArray::from(values.to_vec()));
+    let plain = Encoder::avro("\"bytes\"", &[]).unwrap();
+    let framed = plain.clone().with_schema_id(5).unwrap();
+    let table = rows(vec![("value", array)]);
+    assert_eq!(
+        encoded(&plain, &table).unwrap()[0].as_deref(),
+        Some(&b"\x04ab"[..])
+    );
+    let written: Vec<Vec<u8>> = encoded(&framed, &table)
+        .unwrap()
+        .into_iter()
+        .flatten()
+        .collect();
+    let expected = values.map(|value| [&b"\0\0\0\0\x05"[..], value].concat());
+    assert_eq!(written, expected);
+    let written: Vec<&[u8]> = written.iter().map(Vec::as_slice).collect();
+    for reader in [r#""bytes""#, r#"["null","bytes"]"#] {
+        let mut decoder = Decoder::avro(reader, &[], None, Framing::Confluent).unwrap();
+        decoder.add_writer(crate::SchemaId::Number(5), "\"bytes\"", &[]);
+        let batch = decode(&decoder, &written, Mode::Fail).unwrap().batch;
+        let read: Vec<_> = batch
+            .column(0)
+            .as_binary::<i32>()
+            .iter()
+            .flatten()
+            .collect();
+        assert_eq!(read, values);
+    }
+    // A union, and bytes within a record, are Avro's.
+    let union = Encoder::avro(r#"["null","bytes"]"#, &[]).unwrap();
+    let union = union.with_schema_id(5).unwrap();
+    let written = encoded(&union, &table).unwrap();
+    assert_eq!(written[0].as_deref(), Some(&b"\0\0\0\0\x05\x02\x04ab"[..]));
+    let decimal = r#"{"type":"bytes","logicalType":"decimal","precision":20,"scale":3}"#;
+    let decimals = Decimal128Array::from(vec![300])
+        .with_precision_and_scale(20, 3)
+        .unwrap();
+    let encoder = Encoder::avro(decimal, &[])
+        .unwrap()
+        .with_schema_id(5)
+        .unwrap();
+    let written = encoded(&encoder, &rows(vec![("value", Arc::new(decimals))])).unwrap();
+    assert_eq!(written[0].as_deref(), Some(&b"\0\0\0\0\x05\x01\x2c"[..]));
+}
+
+#[test]
+fn a_time_outside_of_a_day_is_not_written() {
+    let of = r#"{"type":"int","logicalType":"time-millis"}"#;
+    let times = |value| arrow_array::Time32MillisecondArray::from(vec![value]);
+    assert!(one(of, times(86_399_999)).is_ok());
+    for value in [-1, 86_400_000] {
+        let error = one(of, times(value)).unwrap_err();
+        assert!(error.contains("is not a time of day"), "{error}");
+    }
 }

@@ -1,4 +1,6 @@
 mod avro;
+mod avro_resolution;
+mod editions;
 mod encode;
 mod encode_avro;
 mod encode_protobuf;

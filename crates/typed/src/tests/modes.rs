@@ -1,5 +1,7 @@
+use std::sync::Arc;
+
 use arrow_array::cast::AsArray;
-use arrow_schema::{DataType, Field, Fields};
+use arrow_schema::{DataType, Field, Fields, TimeUnit};
 
 use super::{decode, field, numbers, texts};
 use crate::{DecodeError, Decoder, Framing, Missing, Mode, Row, rows_of};
@@ -105,11 +107,12 @@ fn csv_fills_columns_in_order() {
         field("b", DataType::Utf8),
     ]);
     let decoder = Decoder::csv(fields, b',').unwrap();
-    let values: [&[u8]; 8] = [
+    let values: [&[u8]; 9] = [
         b"1,one\n",
         b"2,\"two, \"\"2\"\"\"",
         b",\r\n",
         b"4,\"\"",
+        b"\"\",\" \"",
         b"x,y",
         b"1",
         b"1,2,3",
@@ -118,11 +121,12 @@ fn csv_fills_columns_in_order() {
     let decoded = decode(&decoder, &values, Mode::Drop).unwrap();
     assert_eq!(
         numbers(&decoded.batch, 0),
-        [Some(1), Some(2), None, Some(4)]
+        [Some(1), Some(2), None, Some(4), None]
     );
+    // An empty field is null with quotes, too, as Spark 4.3 reads it.
     assert_eq!(
         texts(&decoded.batch, 1),
-        [Some("one"), Some("two, \"2\""), None, Some("")]
+        [Some("one"), Some("two, \"2\""), None, None, Some(" ")]
     );
     assert_eq!(decoded.bad.len(), 4);
 }
@@ -216,4 +220,67 @@ fn fields_of_csv_that_are_not_selected_are_counted_and_not_read() {
     assert_eq!(numbers(&decoded.batch, 0), [Some(2), Some(4)]);
     let rows: Vec<_> = decoded.bad.iter().map(|bad| bad.row).collect();
     assert_eq!(rows, [1, 2]);
+}
+
+/// As Spark 4.3 reads a `timestamp_ntz` by `from_json` and `from_csv`.
+#[test]
+fn a_local_timestamp_is_a_text_without_a_zone() {
+    let micros = |zone: Option<&str>| {
+        let data_type = DataType::Timestamp(TimeUnit::Microsecond, zone.map(Into::into));
+        Fields::from(vec![field("x", data_type)])
+    };
+    let local = [
+        "2026-11-23T09:52:20",
+        "2026-11-23 09:52:20.5",
+        "2026-11-23",
+        "2026-11-23T09:52",
+    ];
+    let zoned = [
+        "2026-11-23T09:52:20Z",
+        "2026-11-23T09:52:20+01:00",
+        "2026-11-23 09:52:20 UTC",
+        "2026-11-23T09:52:20GMT",
+    ];
+    let quoted = |texts: &[&str]| -> Vec<String> {
+        texts
+            .iter()
+            .map(|text| format!("{{\"x\":\"{text}\"}}"))
+            .collect()
+    };
+    let plain =
+        |texts: &[&str]| -> Vec<String> { texts.iter().map(|text| (*text).to_owned()).collect() };
+    let good = |decoder: &Decoder, texts: &[String]| -> usize {
+        let values: Vec<&[u8]> = texts.iter().map(String::as_bytes).collect();
+        decode(decoder, &values, Mode::Drop)
+            .unwrap()
+            .batch
+            .num_rows()
+    };
+    let json = |zone| Decoder::json(micros(zone), Framing::Plain).unwrap();
+    let csv = |zone| Decoder::csv(micros(zone), b',').unwrap();
+    assert_eq!(good(&json(None), &quoted(&local)), 4);
+    assert_eq!(good(&json(None), &quoted(&zoned)), 0);
+    assert_eq!(good(&csv(None), &plain(&local)), 4);
+    assert_eq!(good(&csv(None), &plain(&zoned)), 0);
+    for zone in ["UTC", "Europe/Berlin"] {
+        let all = [local, zoned].concat();
+        assert_eq!(good(&json(Some(zone)), &quoted(&all)), 8);
+        assert_eq!(good(&csv(Some(zone)), &plain(&all)), 8);
+    }
+    // A number counts from 1970 in UTC.
+    let number = ["{\"x\":0}".to_owned()];
+    assert_eq!(good(&json(None), &number), 0);
+    assert_eq!(good(&json(Some("UTC")), &number), 1);
+    let nested = DataType::List(Arc::new(field(
+        "element",
+        micros(None)[0].data_type().clone(),
+    )));
+    let decoder = Decoder::json(Fields::from(vec![field("x", nested)]), Framing::Plain).unwrap();
+    let bad = decode(&decoder, &[b"{\"x\":[\"2026-11-23T00:00Z\"]}"], Mode::Drop)
+        .unwrap()
+        .bad;
+    assert_eq!(
+        bad[0].to_string(),
+        "column x[0]: a local timestamp as 2026-11-23T09:52:20.5 is wanted, not 2026-11-23T00:00Z"
+    );
 }

@@ -5,13 +5,17 @@ use arrow_array::types::{Int32Type, UInt32Type};
 use super::{decode, numbers, texts};
 use crate::{DecodeError, Decoder, Framing, Mode, SchemaId};
 
-/// A field with a length, as descriptors mostly have.
-fn part(number: u8, bytes: &[u8]) -> Vec<u8> {
-    [
-        &[number << 3 | 2, u8::try_from(bytes.len()).unwrap()],
-        bytes,
-    ]
-    .concat()
+/// A field with a length.
+pub(super) fn part(number: u8, bytes: &[u8]) -> Vec<u8> {
+    let mut part = vec![number << 3 | 2];
+    let mut length = bytes.len();
+    while length >= 0x80 {
+        part.push(length as u8 | 0x80);
+        length >>= 7;
+    }
+    part.push(length as u8);
+    part.extend(bytes);
+    part
 }
 
 fn member(name: &str, number: u8, label: u8, kind: u8, type_name: &str) -> Vec<u8> {
@@ -157,4 +161,98 @@ fn selected_fields_are_those_of_the_whole_message() {
     let batch = decode(&decoder, &values, Mode::Fail).unwrap().batch;
     assert_eq!(texts(&batch, 0), [Some("x"), Some("")]);
     assert_eq!(numbers(&batch, 1), [Some(150), Some(0)]);
+}
+
+/// An entry type of a map, in the message that has it.
+fn entry(name: &str, key: u8, value: u8, type_name: &str) -> Vec<u8> {
+    let of = [
+        part(1, name.as_bytes()),
+        member("key", 1, 1, key, ""),
+        member("value", 2, 1, value, type_name),
+        part(7, &[7 << 3, 1]),
+    ]
+    .concat();
+    part(3, &of)
+}
+
+/// As google.protobuf reads them.
+#[test]
+fn a_map_has_defaults_for_what_is_missing_and_the_last_entry_of_a_key() {
+    let inner = [part(1, b"I"), member("a", 1, 1, 5, "")].concat();
+    let time = ".google.protobuf.Timestamp";
+    let outer = [
+        part(1, b"M"),
+        member("kv", 1, 3, 11, ".p.M.KvEntry"),
+        member("ts", 2, 3, 11, ".p.M.TsEntry"),
+        entry("KvEntry", 9, 11, ".p.I"),
+        entry("TsEntry", 5, 11, time),
+    ]
+    .concat();
+    for syntax in [&b"proto3"[..], b"proto2"] {
+        let file = [
+            part(2, b"p"),
+            part(4, &outer),
+            part(4, &inner),
+            part(12, syntax),
+        ]
+        .concat();
+        let decoder = Decoder::protobuf(&[file], None, Framing::Plain).unwrap();
+        let many: Vec<u8> = (0..20_u8)
+            .flat_map(|at| [0x0a, 7, 0x0a, 1, b'a' + at % 2, 0x12, 2, 8, at])
+            .collect();
+        let values: [&[u8]; 4] = [
+            // No value; no key and no value.
+            b"\x0a\x03\x0a\x01a\x12\x02\x08\x05",
+            b"\x0a\x00",
+            // a 1, b 2, a without a value.
+            b"\x0a\x07\x0a\x01a\x12\x02\x08\x01\x0a\x07\x0a\x01b\x12\x02\x08\x02\x0a\x03\x0a\x01a",
+            &many,
+        ];
+        let batch = decode(&decoder, &values, Mode::Fail).unwrap().batch;
+        let maps = batch.column(0).as_map();
+        let entries = |row: usize| {
+            let entries = maps.value(row);
+            let keys = entries.column(0).as_string::<i32>().clone();
+            let messages = entries.column(1).as_struct();
+            assert_eq!(messages.null_count(), 0);
+            let values = messages.column(0).as_primitive::<Int32Type>();
+            // proto2 has null for a field that is not there.
+            keys.iter()
+                .zip(values)
+                .map(|(key, value)| (key.unwrap().to_owned(), value.unwrap_or(0)))
+                .collect::<Vec<_>>()
+        };
+        let of = |key: &str, value| (key.to_owned(), value);
+        assert_eq!(entries(0), [of("a", 0)]);
+        assert_eq!(entries(1), [of("", 0)]);
+        assert_eq!(entries(2), [of("b", 2), of("a", 0)]);
+        assert_eq!(entries(3), [of("a", 18), of("b", 19)]);
+        let times = batch.column(1).as_map().value(0);
+        let times = times
+            .column(1)
+            .as_primitive::<arrow_array::types::TimestampMicrosecondType>();
+        assert!(times.is_valid(0) && times.value(0) == 0);
+    }
+}
+
+#[test]
+fn a_message_is_found_behind_a_file_that_has_none() {
+    let enums = [part(1, b"e.proto"), part(2, b"p"), part(5, &part(1, b"E"))].concat();
+    let files = [file(), enums.clone()];
+    for message in [Some("M"), Some("p.M")] {
+        let decoder = Decoder::protobuf(&files, message, Framing::Plain).unwrap();
+        let batch = decode(&decoder, &[b"\x08\x01"], Mode::Fail).unwrap().batch;
+        assert_eq!(numbers(&batch, 0), [Some(1)]);
+    }
+    // Of the last file that has one, the first.
+    let set = [part(1, &file()), part(1, &enums)].concat();
+    let decoder = Decoder::protobuf(&[set], None, Framing::Plain).unwrap();
+    assert_eq!(decoder.schema(Mode::Fail, "").unwrap().field(0).name(), "n");
+    let refused = |files: &[Vec<u8>], message| {
+        Decoder::protobuf(files, message, Framing::Plain)
+            .unwrap_err()
+            .to_string()
+    };
+    assert!(refused(std::slice::from_ref(&enums), Some("M")).contains("hold no message"));
+    assert!(refused(&files, Some("X")).contains("they have p.Inner"));
 }
