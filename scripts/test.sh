@@ -40,7 +40,7 @@ finish() {
         grep -q '^FAILED at ' "$out/$name.log" && grep -A 3 '^FAILED at ' "$out/$name.log" || tail -n 300 "$out/$name.log"
     done
     printf '\n==== lanes\n%s\n\n' "$(cat $out/summary)"
-    $python -m tests.rings.closing $out/*.json $out/*.log
+    $python -m tests.rings.closing $out/*.json $out/*.log $out/summary
     ! failed
     exit
 }

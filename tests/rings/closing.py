@@ -1,4 +1,4 @@
-"""Add up the results of several runs: `python -m tests.rings.closing target/gate/*.json target/gate/*.log` prints "N passed, N failed"."""
+"""Add up results: `python -m tests.rings.closing target/gate/*.json target/gate/*.log target/gate/summary` prints "N passed, N failed"."""
 
 from __future__ import annotations
 
@@ -9,15 +9,19 @@ from pathlib import Path
 from tests.rings import results
 
 CARGO = re.compile(r"^test result: \w+\. (\d+) passed; (\d+) failed; (\d+) ignored", re.MULTILINE)
+# Lanes that are no tests, of which none has failed otherwise.
+LANES = re.compile(r"^(?:packages|lint|extension|clippy) +FAILED", re.MULTILINE)
 NEXTEST = re.compile(r"^ *Summary .* tests run: (\d+) passed(?:, (\d+) failed)?(?:, (\d+) skipped)?", re.MULTILINE)
 
 
 def counts(file: Path) -> tuple[int, int, int]:
-    """What passed, failed and was skipped: results of pytest, or the log of Rust tests."""
+    """What passed, failed and was skipped: results of pytest, the log of Rust tests, or the summary of lanes."""
     if file.suffix == ".json":
         found = results.read(file)
         return found.passed, found.failed, found.skipped
     text = file.read_text()
+    if file.name == "summary":
+        return 0, len(LANES.findall(text)), 0
     rows = [[int(number or 0) for number in row] for row in (*CARGO.findall(text), *NEXTEST.findall(text))]
     passed, failed, skipped = (sum(column) for column in zip(*rows, strict=True)) if rows else (0, 0, 0)
     return passed, failed, skipped
