@@ -1,8 +1,8 @@
 #!/bin/sh
 # The nightly ring: what is too long or too random for each change. Every step runs; the status says whether all passed. Logs are in
-# target/nightly. Usage: nightly.sh [STEP...], of: seeds coverage properties matrices fuzz brokers faults franz pyspark msrv flakes
+# target/rings/nightly. Usage: nightly.sh [STEP...], of: seeds coverage properties matrices fuzz brokers faults franz pyspark msrv flakes
 set -u
-out=target/nightly
+out=target/rings/nightly
 mkdir -p $out
 # Each day has seeds of its own, without a file that counts them: SEEDS for each theme, from a number that grows by SEEDS a day.
 SEEDS=${SEEDS:-20000}

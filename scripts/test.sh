@@ -1,8 +1,8 @@
 #!/bin/sh
 # The gate (`make test`): lint, Rust tests, the simulation's first seeds, and every Python test that needs no JVM, Go, cargo or Spark.
-# Nothing is retried. Arguments go to the main run of pytest. Logs and results are in target/gate.
+# Nothing is retried. Arguments go to the main run of pytest. Logs and results are in target/rings/gate.
 set -u
-out=target/gate
+out=target/rings/gate
 python=.venv/bin/python
 rm -rf $out
 mkdir -p $out

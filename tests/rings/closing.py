@@ -1,4 +1,4 @@
-"""Add up results: `python -m tests.rings.closing target/gate/*.json target/gate/*.log target/gate/summary` prints "N passed, N failed"."""
+"""Add up results: `python -m tests.rings.closing target/rings/gate/*.json target/rings/gate/*.log target/rings/gate/summary` prints "N passed, N failed"."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from typing import Self
 
 ROOT = Path(__file__).parents[2]
-OUT = ROOT / "target" / "flakes"
+OUT = ROOT / "target" / "rings" / "flakes"
 FAILED = 1
 # Seconds between two pauses, and of a pause.
 REST = (0.5, 3.0)

@@ -17,7 +17,7 @@ from tests.rings.ledger import LEDGER, Ledger
 from tests.rings.results import Results
 
 ROOT = Path(__file__).parents[2]
-OUT = ROOT / "target" / "real"
+OUT = ROOT / "target" / "rings" / "real"
 RETRIES = 2
 MOST_RETRIED = 8
 FAILED = 1  # the exit code of pytest whose tests failed; any other one is an error of the run itself
