@@ -54,16 +54,16 @@ lane lint scripts/lint.sh python || finish
 printf '\n==== the extension\n'
 lane extension make .venv/gate.stamp || finish
 
-# Tests mostly wait; compilers take the time that they leave.
+# Tests mostly wait; compilers take the time that they leave. cargo builds for one of the three at a time, and runs the others.
 printf '\n==== Python, beside the Rust tests, the simulation and clippy\n'
-{
-    lane rust behind rust_tests --no-fail-fast
-    lane simulation behind simulation --quiet
-    lane clippy behind scripts/lint.sh rust
-} &
+lane rust behind rust_tests --no-fail-fast &
 rust=$!
+lane simulation behind simulation --quiet &
+simulation=$!
+lane clippy behind scripts/lint.sh rust &
+clippy=$!
 shown python $pytest -m 'not alone' --numprocesses 6 --dist worksteal --results $out/python.json "$@"
-wait $rust
+wait $rust $simulation $clippy
 
 printf '\n==== alone: processor time, memory, import time\n'
 shown alone $pytest -m alone --results $out/alone.json

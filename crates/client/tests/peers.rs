@@ -20,8 +20,8 @@ use std::time::{Duration, Instant};
 use ottla_broker::{Broker, BrokerConfig};
 use ottla_client::{
     Admin, Chunk, Config, Consumer, Decode, Delivery, Error, ErrorCode, Events, Fetched,
-    GroupOffset, Kind, Level, Listeners, NewTopic, NoHeaders, Observed, Producer, Role, Row,
-    Selection, Start, Written, attention,
+    GroupOffset, Kind, LastCommit, Level, Listeners, NewTopic, NoHeaders, Observed, Producer, Role,
+    Row, Selection, Start, Written, attention,
 };
 use ottla_protocol::compression::Compression;
 use ottla_protocol::messages::api_versions_response::ApiVersion;
@@ -869,7 +869,14 @@ async fn a_poll_that_waits_in_a_group_hears_of_a_close() {
     let polling = tokio::spawn(async move { other.poll(60 * SECOND, None).await });
     tokio::time::sleep(SECOND / 10).await;
     assert!(!polling.is_finished());
-    assert!(consumer.leave(SOON).await.unwrap().done().is_some());
+    assert!(
+        consumer
+            .leave(SOON, LastCommit::Returned)
+            .await
+            .unwrap()
+            .done()
+            .is_some()
+    );
     let ended = tokio::time::timeout(10 * SECOND, polling).await;
     let error = ended.unwrap().unwrap().unwrap_err();
     assert_eq!(error.kind(), Kind::Closed);
