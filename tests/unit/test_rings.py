@@ -9,7 +9,7 @@ import pytest
 
 from ottla import errors
 from tests.brokers.running import StartError
-from tests.rings import real, results, selection, verdict
+from tests.rings import closing, real, results, selection, verdict
 from tests.rings.ledger import LEDGER, Ledger, Retry
 from tests.waiting import NotInTimeError
 
@@ -135,6 +135,18 @@ def test_runs_without_retries_are_counted(ledger):
 
 def test_the_ledger_of_the_project_can_be_read():
     assert Ledger(LEDGER).runs >= 0
+
+
+def test_the_closing_line_counts_tests_and_lanes_that_failed(tmp_path, capsys, monkeypatch):
+    results.write(tmp_path / "python.json", results.Results(passed=5, failed=1, skipped=2))
+    (tmp_path / "rust.log").write_text("test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured\n")
+    (tmp_path / "summary").write_text(
+        "python       FAILED in 1 s\nrust         FAILED in 2 s\nlint         passed in 3 s\n"
+    )
+    files = [str(tmp_path / name) for name in ("python.json", "rust.log", "summary", "missing.json")]
+    monkeypatch.setattr(sys, "argv", ["closing", *files])
+    closing.main()
+    assert capsys.readouterr().out == "8 passed, 2 failed, 3 skipped\n"
 
 
 def test_hidden_tests_are_an_error():
