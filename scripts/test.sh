@@ -54,16 +54,18 @@ lane lint scripts/lint.sh python || finish
 printf '\n==== the extension\n'
 lane extension make .venv/gate.stamp || finish
 
-# Tests mostly wait; compilers take the time that they leave. cargo builds for one of the three at a time, and runs the others.
-printf '\n==== Python, beside the Rust tests, the simulation and clippy\n'
-lane rust behind rust_tests --no-fail-fast &
-rust=$!
+# Tests mostly wait; compilers take the time that they leave. cargo builds for one of the three at a time, and runs the others: the
+# simulation is first, since it runs longest.
+printf '\n==== Python, beside the simulation, the Rust tests and clippy\n'
 lane simulation behind simulation --quiet &
 simulation=$!
+sleep 2
+lane rust behind rust_tests --no-fail-fast &
+rust=$!
 lane clippy behind scripts/lint.sh rust &
 clippy=$!
 shown python $pytest -m 'not alone' --numprocesses 6 --dist worksteal --results $out/python.json "$@"
-wait $rust $simulation $clippy
+wait $simulation $rust $clippy
 
 printf '\n==== alone: processor time, memory, import time\n'
 shown alone $pytest -m alone --results $out/alone.json
