@@ -23,6 +23,7 @@ WAITS_FOR_OTHERS = (PACKAGE / "spark", PACKAGE / "testing")
 
 PANIC = re.compile(r"PanicException|panicked at")
 SIGNAL = re.compile(r"\bcrashed while running\b|\bSIG(?:ABRT|SEGV|BUS|ILL)\b|\bFatal Python error\b")
+DAMAGE = (errors.ProtocolError, errors.OffsetOutOfRangeError)
 # What Spark tells of an exception of ours, or of a failed assertion, in a task or in the reader of a stream.
 WRONG_IN_SPARK = re.compile(r"\b(?:AssertionError|DataLossError|CorruptRecordError)\b")
 
@@ -49,8 +50,8 @@ def never_retried(failure: BaseException, text: str, frames: list[Frame]) -> str
     if type(failure) is TimeoutError and any(path.parent.name == "asyncio" for path, _ in frames):
         return "a hang of our own call"
     if isinstance(failure, errors.KafkaError):
-        may_pass = failure.retriable or isinstance(failure, errors.KafkaTimeoutError | errors.UnreachableError)
-        return None if may_pass else "an error of ours"
+        # Any other one is what a broker responded, or that it did not respond.
+        return "damaged or lost records" if isinstance(failure, DAMAGE) else None
     if isinstance(failure, SystemExit | OSError):  # the harness of real brokers; a connection to one
         return None
     if type(failure).__module__.partition(".")[0] in {"builtins", "_pytest", "tests"}:
