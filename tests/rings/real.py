@@ -21,7 +21,7 @@ OUT = ROOT / "target" / "rings" / "real"
 RETRIES = 2
 MOST_RETRIED = 8
 FAILED = 1  # the exit code of pytest whose tests failed; any other one is an error of the run itself
-WORKERS = 3
+WORKERS = 4
 # Files share brokers and sessions, so that a file stays in one process.
 SHARED_OUT = ["--numprocesses", str(WORKERS), "--dist", "loadfile", "--no-loadscope-reorder"]
 
