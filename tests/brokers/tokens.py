@@ -1,7 +1,7 @@
-"""Four tokens for the work of a whole run, so that two clusters of three nodes never share two cores.
+"""Five tokens for the work of a whole run, so that two clusters of three nodes never share two cores.
 
 Each node that a test starts takes one, and so does a test of the shared node; a test with a Spark session takes two. What needs more
-than four takes all.
+than five takes all.
 
 The rule that keeps processes from waiting for each other: nobody waits while holding. All that a process holds counts as one need.
 When it grows, the process gives back what it has, and takes the whole in one go. Meanwhile its own clusters are idle, for it waits.
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-TOKENS = 4
+TOKENS = 5
 NODE, SPARK = 1, 2
 PATIENCE = 600.0
 """Seconds. With the longest timeout of a test this is less than pytest's `faulthandler_timeout`, which ends the run."""
