@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import selectors
 import sys
 import threading
 import time
@@ -18,6 +17,7 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 from ottla._ottla import CompletionQueue
+from ottla._watching import watch
 from ottla.errors import KafkaError
 
 if TYPE_CHECKING:
@@ -33,8 +33,7 @@ class _Caller:
         self._waiting: dict[int, tuple[Any, Callable[[Any], object]]] = {}
         self._settling: set[SimpleQueue[None]] = set()
         self._calling = False
-        self._thread = threading.Thread(target=self._run, name="ottla-callbacks", daemon=True)
-        self._thread.start()
+        self._thread = watch(self._queue, self._serve, name="ottla-callbacks")
 
     def add(self, delivery: Delivery | Deliveries | Watched, callback: Callable[[Any], object]) -> None:
         token = next(self._tokens)
@@ -50,22 +49,18 @@ class _Caller:
         # In this order: what is no longer pending is being called, or has been.
         return self._queue.pending() or self._calling
 
-    def _run(self) -> None:
-        selector = selectors.DefaultSelector()
-        selector.register(self._queue, selectors.EVENT_READ)
-        while True:
-            selector.select()
-            self._calling = True
-            due = deque(self._queue.drain())
-            while due:
-                token = due.popleft()
-                self._call(token)
-                # Whoever waits for this one must not see a call under way after the last.
-                self._calling = bool(due)
-                self._waiting.pop(token, None)
-            self._calling = False
-            for waiting in list(self._settling):
-                waiting.put(None)
+    def _serve(self) -> None:
+        self._calling = True
+        due = deque(self._queue.drain())
+        while due:
+            token = due.popleft()
+            self._call(token)
+            # Whoever waits for this one must not see a call under way after the last.
+            self._calling = bool(due)
+            self._waiting.pop(token, None)
+        self._calling = False
+        for waiting in list(self._settling):
+            waiting.put(None)
 
     def _call(self, token: int) -> None:
         asked = self._waiting.get(token)

@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import logging
 import os
-import selectors
 import sys
 import threading
 from typing import Any
 
 from ottla._ottla import EventQueue
+from ottla._watching import watch
 
 # All loggers that events go to; their levels say which events are worth making.
 _LOGGERS = [logging.getLogger(f"ottla.{name}") for name in ("connection", "cluster", "consumer", "producer")]
@@ -32,7 +32,7 @@ class _Listener:
         # Held from before events are taken until they are logged, so that they stay in order and a close misses none.
         # A handler may close a client of its own.
         self._logging = threading.RLock()
-        threading.Thread(target=self._run, name="ottla-logging", daemon=True).start()
+        watch(self.queue, self._serve, name="ottla-logging")
 
     def look(self) -> None:
         """Follow the levels of the loggers, which anybody may change at any time."""
@@ -54,16 +54,9 @@ class _Listener:
         finally:
             self._logging.release()
 
-    def _run(self) -> None:
-        selector = selectors.DefaultSelector()
-        selector.register(self.queue, selectors.EVENT_READ)
-        while True:
-            selector.select()
-            try:
-                self.drain()
-                self.look()
-            except BaseException:  # noqa: BLE001 such as a sys.exit() in a handler, which must not end the thread
-                sys.excepthook(*sys.exc_info())
+    def _serve(self) -> None:
+        self.drain()
+        self.look()
 
 
 def _log(level: int, logger: str, text: str, fields: dict[str, Any]) -> None:

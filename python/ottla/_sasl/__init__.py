@@ -15,13 +15,13 @@ HTTP client in the extension.
 from __future__ import annotations
 
 import os
-import selectors
 import sys
 import threading
 from typing import TYPE_CHECKING, Any
 
 from ottla._ottla import SaslQueue
 from ottla._sasl._failures import Refused, Unavailable, shown
+from ottla._watching import watch
 from ottla.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -46,15 +46,11 @@ if TYPE_CHECKING:
 class _Server:
     def __init__(self) -> None:
         self.queue = SaslQueue()
-        threading.Thread(target=self._run, name="ottla-sasl", daemon=True).start()
+        watch(self.queue, self._serve, name="ottla-sasl")
 
-    def _run(self) -> None:
-        selector = selectors.DefaultSelector()
-        selector.register(self.queue, selectors.EVENT_READ)
-        while True:
-            selector.select()
-            for request in self.queue.drain():
-                _dispatch(request)
+    def _serve(self) -> None:
+        for request in self.queue.drain():
+            _dispatch(request)
 
 
 def _dispatch(request: SaslRequest) -> None:
