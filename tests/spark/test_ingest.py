@@ -161,6 +161,39 @@ def test_each_record_is_there_once_whatever_fails(job, monkeypatch, when):
     assert ds.dataset(job.files("dead"), format="parquet").to_table().column("value").to_pylist() == [b"bad"]
 
 
+@pytest.mark.parametrize("letters", [False, True])
+def test_a_checkpoint_that_was_set_back_is_an_error(job, letters):
+    """Spark plans other records under a number that the table has: they were passed over, and the job was done."""
+    job = job(1)
+    parts = {"more": f'[dead-letters]\nfolder = "{job.folder}/dead"' if letters else ""}
+    for _ in range(2):
+        job.produce(10)
+        job.run(**parts)
+    for name in ("offsets", "commits"):
+        for path in (job.folder / "checkpoint" / name).glob("*1*"):
+            path.unlink()
+    job.produce(30)
+    with pytest.raises(IngestError, match=r'has batch 1 with .*"0":20.* plans batch 1 with .*"0":50'):
+        job.run(**parts)
+    assert job.numbers() == list(range(20))
+
+
+def test_a_checkpoint_that_was_set_back_goes_on_where_the_batches_are_the_same(job):
+    """With dead letters, too: the counts of a batch that is not computed were waited for without end."""
+    job = job(1)
+    parts = {"source": "maxOffsetsPerTrigger = 10", "more": f'[dead-letters]\nfolder = "{job.folder}/dead"'}
+    job.produce(29, b"bad")
+    job.run(**parts)
+    for name in ("offsets", "commits"):
+        for number in (1, 2):
+            for path in (job.folder / "checkpoint" / name).glob(f"*{number}*"):
+                path.unlink()
+    job.produce(10)
+    job.run(**parts)
+    assert job.numbers() == list(range(39))
+    assert ds.dataset(job.files("dead"), format="parquet").count_rows() == 1
+
+
 def test_a_topic_made_anew_between_two_runs_is_noticed(job):
     job = job(1)
     job.produce(20)
