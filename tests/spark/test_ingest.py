@@ -194,6 +194,26 @@ def test_a_checkpoint_that_was_set_back_goes_on_where_the_batches_are_the_same(j
     assert ds.dataset(job.files("dead"), format="parquet").count_rows() == 1
 
 
+def test_rows_that_readers_of_the_folder_could_not_read_are_refused(job):
+    """Spark reads a folder with and without `day=` only in part, and none of one with two types for a column."""
+    job = job(1)
+    job.produce(20)
+    parted = 'select = ["value.*"]\npartition-by = ["day"]'
+    job.run(table=parted)
+    before = job.files()
+    job.produce(10)
+    by = r'^job.toml: \[table\] partition-by is \[{}\], and the files in .*/table are partitioned by \["day"\]'
+    with pytest.raises(IngestError, match=by.format("")):
+        job.run()
+    with pytest.raises(IngestError, match=by.format('"n"')):
+        job.run(table='select = ["value.*"]\npartition-by = ["n"]')
+    with pytest.raises(IngestError, match=r"^job.toml: \[table\] .* n is int in the folder and string now"):
+        job.run(table='select = ["string(value.n) n", "value.day"]\npartition-by = ["day"]')
+    assert job.files() == before
+    job.run(table='select = ["value.*", "offset"]\npartition-by = ["day"]')
+    assert job.spark.read.parquet(str(job.folder / "table")).count() == 30
+
+
 def test_a_topic_made_anew_between_two_runs_is_noticed(job):
     job = job(1)
     job.produce(20)

@@ -18,6 +18,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from ottla.spark import ensure_java, plans, register
 from ottla.spark.ingest.batches import Batches, filtered, selected
 from ottla.spark.ingest.beginning import Beginning
+from ottla.spark.ingest.columns import check_folder
 from ottla.spark.ingest.plain import IngestError, told_plainly
 from ottla.spark.ingest.report import Report
 from ottla.spark.ingest.settings import AVAILABLE_NOW, ONCE, Settings
@@ -152,7 +153,7 @@ def _start(settings: Settings, spark: SparkSession, batches: Batches) -> tuple[S
 
 
 def _check_columns(settings: Settings, frame: DataFrame) -> None:
-    """Refuse columns that are not there now, and not in the first batch."""
+    """Refuse columns that are not there, or do not fit those of the folder, now and not in the first batch."""
     place, table = f"{settings.file}: [table]", settings.table
     with told_plainly(f"{place} where:"):
         frame = filtered(frame, table)
@@ -160,6 +161,8 @@ def _check_columns(settings: Settings, frame: DataFrame) -> None:
         frame = selected(frame, table)
     if missing := [name for name in table.partition_by if name not in frame.columns]:
         raise IngestError(f"{place} partition-by names {missing[0]}, and the columns are {', '.join(frame.columns)}")
+    if table.format == "parquet":
+        check_folder(frame.sparkSession, table, frame.schema, place)
 
 
 def _summary(settings: Settings, outcome: Outcome) -> str:
