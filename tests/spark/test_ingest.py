@@ -178,6 +178,19 @@ def test_a_checkpoint_that_was_set_back_is_an_error(job, letters):
     assert job.numbers() == list(range(20))
 
 
+@pytest.mark.parametrize("wrong", ["n int, day strin", "n int day string", "n int, day array<string"])
+def test_a_wrong_schema_names_its_option(job, monkeypatch, wrong):
+    """And not a text that Spark was given in its place."""
+    job = job(1)
+    monkeypatch.setattr(sys.modules[__name__], "SCHEMA", wrong)
+    with pytest.raises(
+        IngestError, match=rf"^job.toml: \[source\] value.schema: {re.escape(repr(wrong))} is wrong: "
+    ) as raised:
+        job.run()
+    assert "struct<" not in str(raised.value)
+    assert not (job.folder / "checkpoint").exists()
+
+
 def test_a_checkpoint_that_was_set_back_goes_on_where_the_batches_are_the_same(job):
     """With dead letters, too: the counts of a batch that is not computed were waited for without end."""
     job = job(1)

@@ -14,8 +14,10 @@ from pyspark import SparkConf, SparkContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.types import DataType
 
 from ottla.spark import ensure_java, plans, register
+from ottla.spark.formats import is_ddl
 from ottla.spark.ingest.batches import Batches, filtered, selected
 from ottla.spark.ingest.beginning import Beginning
 from ottla.spark.ingest.columns import check_folder
@@ -24,6 +26,7 @@ from ottla.spark.ingest.report import Report
 from ottla.spark.ingest.settings import AVAILABLE_NOW, ONCE, Settings
 from ottla.spark.ingest.tables import check_package, properties
 from ottla.spark.offsets import Offsets
+from ottla.spark.options import ReadOptions
 
 # Spark gives a process of Python 10 s to start, whatever else the machine does, and there is no setting for it.
 SLOW, STARTS = "Python worker failed to connect back", 4
@@ -137,6 +140,7 @@ def _news(query: StreamingQuery, report: Report) -> list[StreamingQueryProgress]
 
 def _start(settings: Settings, spark: SparkSession, batches: Batches) -> tuple[StreamingQuery, Offsets | None]:
     """Start the query; with where its first batch begins, unless that is past."""
+    _check_schemas(settings)
     beginning = Beginning(spark, settings)
     frame = spark.readStream.format("ottla").options(**plans.hide(beginning.source)).load()
     _check_columns(settings, frame)
@@ -150,6 +154,15 @@ def _start(settings: Settings, spark: SparkSession, batches: Batches) -> tuple[S
     else:
         writer = writer.trigger(processingTime=settings.trigger)
     return writer.start(), beginning.offsets
+
+
+def _check_schemas(settings: Settings) -> None:
+    """Refuse a schema in Spark's SQL that Spark cannot read. Its error later shows a text that the user never wrote."""
+    typed = ReadOptions.parse(settings.source).typed
+    for side in typed.sides if typed else ():
+        if isinstance(side.schema, str) and is_ddl(side.schema):
+            with told_plainly(f"{settings.file}: [source] {side.side}.schema: {side.schema!r} is wrong:"):
+                DataType.fromDDL(side.schema)
 
 
 def _check_columns(settings: Settings, frame: DataFrame) -> None:
