@@ -59,6 +59,9 @@ class Script:
     def assign(self, partitions):
         self.position_now = partitions[0].offset if partitions else None
 
+    def seek(self, partition, offset):
+        self.position_now = offset
+
     def poll(self, timeout, *, max_records):
         if Script.errors:
             raise Script.errors.pop(0)
@@ -160,10 +163,35 @@ def test_trouble_ends_at_the_deadline(script):
         read(0, 10, **{"kafkaConsumer.pollTimeoutMs": "50"})
 
 
-def test_silence_ends_at_the_deadline(script):
-    script.offsets, script.end = range(5), 5
+def test_silence_ends_at_the_deadline(script, monkeypatch):
+    monkeypatch.setattr(script, "poll", lambda *_, **__: Columns([]))
     with pytest.raises(KafkaTimeoutError, match="t-0: nothing came at offset 5 for 0.05 s, .* to offset 10"):
-        read(0, 10, **{"kafkaConsumer.pollTimeoutMs": "50"})
+        read(5, 10, **{"kafkaConsumer.pollTimeoutMs": "50"})
+
+
+def test_log_that_was_cut_inside_a_range(script):
+    """The consumer stands at the end of the log, where nothing is refused and nothing comes."""
+    script.offsets, script.end = range(5), 5
+    quick = {"kafkaConsumer.pollTimeoutMs": "50"}
+    with pytest.raises(DataLossError, match="t-0: the records from offset 5 to 10 are gone; the log was cut"):
+        read(0, 10, **quick)
+    with pytest.warns(DataLossWarning, match="from offset 5 to 10 are gone; the log was cut"):
+        assert read(0, 10, failOnDataLoss="false", **quick) == list(range(5))
+
+
+def test_a_batch_is_not_lost_if_its_position_cannot_be_told(script, monkeypatch):
+    """The consumer has passed its records then, and would go on behind them."""
+    trouble = UnreachableError("for now")
+    trouble.retriable = True
+    troubles, position = [trouble, trouble], script.position
+
+    def troubled(self, partition):
+        if troubles:
+            raise troubles.pop()
+        return position(self, partition)
+
+    monkeypatch.setattr(script, "position", troubled)
+    assert read(0, 30) == list(range(30))
 
 
 def test_a_topic_that_one_broker_does_not_know_is_not_gone(script, monkeypatch):

@@ -161,6 +161,72 @@ def test_each_record_is_there_once_whatever_fails(job, monkeypatch, when):
     assert ds.dataset(job.files("dead"), format="parquet").to_table().column("value").to_pylist() == [b"bad"]
 
 
+@pytest.mark.parametrize("letters", [False, True])
+def test_a_checkpoint_that_was_set_back_is_an_error(job, letters):
+    """Spark plans other records under a number that the table has: they were passed over, and the job was done."""
+    job = job(1)
+    parts = {"more": f'[dead-letters]\nfolder = "{job.folder}/dead"' if letters else ""}
+    for _ in range(2):
+        job.produce(10)
+        job.run(**parts)
+    for name in ("offsets", "commits"):
+        for path in (job.folder / "checkpoint" / name).glob("*1*"):
+            path.unlink()
+    job.produce(30)
+    with pytest.raises(IngestError, match=r'has batch 1 with .*"0":20.* plans batch 1 with .*"0":50'):
+        job.run(**parts)
+    assert job.numbers() == list(range(20))
+
+
+@pytest.mark.parametrize("wrong", ["n int, day strin", "n int day string", "n int, day array<string"])
+def test_a_wrong_schema_names_its_option(job, monkeypatch, wrong):
+    """And not a text that Spark was given in its place."""
+    job = job(1)
+    monkeypatch.setattr(sys.modules[__name__], "SCHEMA", wrong)
+    with pytest.raises(
+        IngestError, match=rf"^job.toml: \[source\] value.schema: {re.escape(repr(wrong))} is wrong: "
+    ) as raised:
+        job.run()
+    assert "struct<" not in str(raised.value)
+    assert not (job.folder / "checkpoint").exists()
+
+
+def test_a_checkpoint_that_was_set_back_goes_on_where_the_batches_are_the_same(job):
+    """With dead letters, too: the counts of a batch that is not computed were waited for without end."""
+    job = job(1)
+    parts = {"source": "maxOffsetsPerTrigger = 10", "more": f'[dead-letters]\nfolder = "{job.folder}/dead"'}
+    job.produce(29, b"bad")
+    job.run(**parts)
+    for name in ("offsets", "commits"):
+        for number in (1, 2):
+            for path in (job.folder / "checkpoint" / name).glob(f"*{number}*"):
+                path.unlink()
+    job.produce(10)
+    job.run(**parts)
+    assert job.numbers() == list(range(39))
+    assert ds.dataset(job.files("dead"), format="parquet").count_rows() == 1
+
+
+def test_rows_that_readers_of_the_folder_could_not_read_are_refused(job):
+    """Spark reads a folder with and without `day=` only in part, and none of one with two types for a column."""
+    job = job(1)
+    job.produce(20)
+    parted = 'select = ["value.*"]\npartition-by = ["day"]'
+    job.run(table=parted)
+    before = job.files()
+    job.produce(10)
+    by = r'^job.toml: \[table\] partition-by is \[{}\], and the files in .*/table are partitioned by \["day"\]'
+    with pytest.raises(IngestError, match=by.format("")):
+        job.run()
+    with pytest.raises(IngestError, match=by.format('"n"')):
+        job.run(table='select = ["value.*"]\npartition-by = ["n"]')
+    with pytest.raises(IngestError, match=r"^job.toml: \[table\] .* n is int in the folder and string now"):
+        job.run(table='select = ["string(value.n) n", "value.day"]\npartition-by = ["day"]')
+    assert job.files() == before
+    job.run(table='select = ["value.*", "offset"]\npartition-by = ["day"]')
+    assert job.spark.read.parquet(str(job.folder / "table")).count() == 30
+
+
 def test_a_topic_made_anew_between_two_runs_is_noticed(job):
     job = job(1)
     job.produce(20)

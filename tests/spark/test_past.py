@@ -392,3 +392,53 @@ def test_brokers_that_do_not_answer_keep_no_stream_from_going_on(kafka, monkeypa
     kafka.clear_faults()
     monkeypatch.setattr(clients, "LOOKING", 30.0)
     assert clients.KafkaLog(checked).last_seen([Range(*AT, 0, 1)]) == {AT: Seen(1, 0)}
+
+
+def test_the_first_batch_begins_again_where_it_began(tmp_path):
+    """Spark has the end of a first batch that failed, and asks a source in Python anew where it begins."""
+    with Broker(topics={"t": 1}) as broker:
+        checked = options(broker.bootstrap_servers, rememberTopicsIn=str(tmp_path), startingOffsets="latest")
+        failed = reader(checked)
+        with ottla.Producer(broker.bootstrap_servers) as producer:
+            producer.send_many("t", [b"0", b"1"]).result(30)
+            begin = failed.initialOffset()
+            producer.send_many("t", [b"2", b"3"]).result(30)
+            end = failed.latestOffset()
+            failed.partitions(begin, end)
+            producer.send_many("t", [b"4"]).result(30)
+            again = reader(checked)
+            assert again.initialOffset() == begin
+            assert values(again, begin, end) == [b"2", b"3"]
+            # As soon as the first batch is past, it is of no use, and another query would begin there.
+            again.partitions(end, end)
+            assert reader(checked).initialOffset() == {"t": {"0": 5}}
+        clients.close_idle(checked)
+
+
+@pytest.mark.parametrize("later", [0, 1])
+def test_a_first_batch_whose_beginning_is_not_known_is_named(later):
+    """Also if nothing came since: it would be taken for an empty batch."""
+    with Broker(topics={"t": 1}) as broker:
+        checked = options(broker.bootstrap_servers, startingOffsets="latest")
+        failed = reader(checked)
+        with ottla.Producer(broker.bootstrap_servers) as producer:
+            begin = failed.initialOffset()
+            producer.send_many("t", [b"0", b"1"]).result(30)
+            end = failed.latestOffset()
+            failed.partitions(begin, end)
+            for _ in range(later):
+                producer.send_many("t", [b"2"]).result(30)
+        again = reader(checked)
+        told = r"first batch .* ends at t-0 2, .* startingOffsets begins at t-0 [23] now.* set rememberTopicsIn"
+        begin = again.initialOffset()
+        with pytest.raises(DataLossError, match=told):
+            again.partitions(begin, end)
+        loose = reader(options(broker.bootstrap_servers, startingOffsets="latest", failOnDataLoss="false"))
+        with pytest.warns(DataLossWarning, match=told) as warned:
+            assert loose.partitions(loose.initialOffset(), end) == []
+        assert len(warned) == 1
+        # A query that asks for its end first plans a batch of its own.
+        fresh = reader(checked)
+        begin = fresh.initialOffset()
+        assert fresh.partitions(begin, fresh.latestOffset()) == []
+        clients.close_idle(checked)

@@ -47,6 +47,7 @@ class LimitedStreamReader(StreamReader, SupportsTriggerAvailableNow):
             start: Where the last one ended.
             limit: What `getDefaultReadLimit` returned, or everything (the trigger `once`).
         """
+        self._has_planned = True
         plan, begin = self._planner(), from_json(start)
         if self._target is None:
             self._latest = plan.latest(begin)

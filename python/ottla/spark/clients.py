@@ -288,14 +288,14 @@ class KafkaLog:
             client.assign([TopicPartition(*at, max(span.start, span.end - LAST_OFFSETS)) for at, span in left.items()])
             while left and time.monotonic() < deadline:
                 try:
-                    batch = client.poll(SLICE)
+                    # Before the positions, which may raise: the consumer does not return these records again.
+                    found |= _last_before(client.poll(SLICE), left)
                     passed = [at for at, span in left.items() if client.position(at) >= span.end]
                 except KafkaError as error:
                     if error.retriable:
                         continue
                     # The tasks come to it, too, and can say what they miss by it.
                     break
-                found |= _last_before(batch, left)
                 for at in passed:
                     del left[at]
         return found
@@ -401,8 +401,7 @@ def read(options: ReadOptions, span: Range, layout: Layout) -> Iterator[pa.Recor
         deadline = time.monotonic() + options.poll_timeout
         while position < span.end:
             try:
-                batch = client.poll(SLICE, max_records=BATCH_ROWS)
-                reached = client.position(at)
+                batch, reached = _polled(client, at, position)
             except CorruptRecordError as error:
                 position = _behind(options, client, span, position, error, passed)
                 deadline = time.monotonic() + options.poll_timeout
@@ -420,11 +419,18 @@ def read(options: ReadOptions, span: Range, layout: Layout) -> Iterator[pa.Recor
                 position = reached
                 deadline = time.monotonic() + options.poll_timeout
             elif time.monotonic() > deadline:
-                raise KafkaTimeoutError(
-                    f"{span.topic}-{span.partition}: nothing came at offset {position} for {options.poll_timeout:g} s, "
-                    f"while the range goes on to offset {span.end}. Was the topic made anew? "
-                    "Option kafkaConsumer.pollTimeoutMs sets how long to wait"
-                )
+                position = _after_silence(options, span, position)
+
+
+def _polled(client: Consumer, at: TopicPartition, position: int) -> tuple[Batch, int]:
+    """The next records, and the position after them. After an error they are polled again."""
+    batch = client.poll(SLICE, max_records=BATCH_ROWS)
+    try:
+        return batch, client.position(at)
+    except KafkaError:
+        if len(batch):
+            client.seek(at, position)
+        raise
 
 
 def _pass_over(options: ReadOptions, client: Consumer, error: CorruptRecordError) -> range:
@@ -542,6 +548,26 @@ def _after_refusal(options: ReadOptions, span: Range, position: int) -> int:
         return span.end
     time.sleep(SLICE)
     return position
+
+
+def _after_silence(options: ReadOptions, span: Range, position: int) -> int:
+    """Find the offset to continue at after nothing came for `kafkaConsumer.pollTimeoutMs`.
+
+    A log that was cut inside the range ends where the consumer stands. The broker refuses nothing there, and records
+    that are written later are not those that were planned. Spark's Kafka source treats it as out of range, too.
+
+    Raises:
+        KafkaTimeoutError: The log goes on.
+    """
+    at = (span.topic, span.partition)
+    name = f"{span.topic}-{span.partition}"
+    if KafkaLog(options).latest([at])[at] <= position:
+        planner(options).report(f"{name}: the records from offset {position} to {span.end} are gone; the log was cut")
+        return span.end
+    raise KafkaTimeoutError(
+        f"{name}: nothing came at offset {position} for {options.poll_timeout:g} s, while the range goes on to offset "
+        f"{span.end}. Was the topic made anew? Option kafkaConsumer.pollTimeoutMs sets how long to wait"
+    )
 
 
 def _between(batch: Batch, start: int, end: int) -> Batch:

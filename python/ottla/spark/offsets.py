@@ -98,3 +98,8 @@ def ranges(start: Offsets, end: Offsets, earliest: Offsets, report: ReportLoss) 
 def names(partitions: Iterable[Partition]) -> str:
     """Partitions as errors name them."""
     return ", ".join(f"{topic}-{partition}" for topic, partition in partitions)
+
+
+def named(offsets: Mapping[Partition, int]) -> str:
+    """Partitions with their offsets, as errors name them."""
+    return ", ".join(f"{topic}-{partition} {offset}" for (topic, partition), offset in sorted(offsets.items()))

@@ -47,6 +47,13 @@ class Position(NamedTuple):
     group: Group | None = None
 
 
+def moves(start: Position) -> bool:
+    """Whether a beginning may stand for other offsets at the next start, while the log keeps its records."""
+    if start.group is not None or start.timed or start.at == LATEST:
+        return True
+    return isinstance(start.at, dict) and LATEST in start.at.values()
+
+
 def parse_start(given: Mapping[str, str]) -> Position | None:
     """The beginning that options name.
 

@@ -10,10 +10,13 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from ottla.spark.offsets import Offsets, from_json, to_json
 from ottla.spark.past import Past
 
 OPTION = "rememberTopicsIn"
 NAME = "topics.json"
+# Where the first batch begins, until it is past.
+BEGINNING = "beginning.json"
 
 
 class Remembered:
@@ -34,7 +37,7 @@ class Remembered:
             OSError: It cannot be read.
             ImportError: The URL needs fsspec, or a package of the file system.
         """
-        text = self._read()
+        text = self._read(NAME)
         if text is None:
             return Past()
         try:
@@ -51,25 +54,51 @@ class Remembered:
         Raises:
             OSError: It cannot be written.
         """
-        text = json.dumps(past.to_json())
+        self._write(NAME, json.dumps(past.to_json()))
+
+    def beginning(self) -> Offsets | None:
+        """Where the first batch begins; None if that was not kept, or the batch is past.
+
+        Raises:
+            ValueError: It is not what `begin` writes.
+            OSError: It cannot be read.
+        """
+        try:
+            kept = json.loads(self._read(BEGINNING) or "null")
+            return None if kept is None else from_json(kept)
+        except (ValueError, TypeError, AttributeError):
+            raise ValueError(
+                f"option {OPTION}: {BEGINNING} in {self._folder} is damaged, or of something else. Name another "
+                "folder; if the query has a batch done, delete the file"
+            ) from None
+
+    def begin(self, offsets: Offsets | None) -> None:
+        """Keep where the first batch begins; None once it is past.
+
+        Raises:
+            OSError: It cannot be written.
+        """
+        self._write(BEGINNING, json.dumps(None if offsets is None else to_json(offsets)))
+
+    def _write(self, name: str, text: str) -> None:
         if self._is_url:
             system, root = self._system()
             system.makedirs(root, exist_ok=True)
-            system.pipe_file(f"{root}/{NAME}", text.encode())
+            system.pipe_file(f"{root}/{name}", text.encode())
             return
         folder = Path(self._folder)
         folder.mkdir(parents=True, exist_ok=True)
         # A driver that dies leaves the one or the other.
-        beside = folder / f".{NAME}.{os.getpid()}"
+        beside = folder / f".{name}.{os.getpid()}"
         beside.write_text(text)
-        beside.replace(folder / NAME)
+        beside.replace(folder / name)
 
-    def _read(self) -> str | None:
+    def _read(self, name: str) -> str | None:
         try:
             if self._is_url:
                 system, root = self._system()
-                return str(system.cat_file(f"{root}/{NAME}").decode())
-            return (Path(self._folder) / NAME).read_text()
+                return str(system.cat_file(f"{root}/{name}").decode())
+            return (Path(self._folder) / name).read_text()
         except FileNotFoundError:
             return None
 

@@ -38,6 +38,11 @@ class Folder:
     def __str__(self) -> str:
         return str(self._path.toString())
 
+    @property
+    def url(self) -> str:
+        """The whole path, with the file system."""
+        return str(self._system.makeQualified(self._path).toString())
+
     def files(self, name: str = "") -> list[File]:
         """The files below a folder, at any depth, in the order of their names; none if it is not there."""
         begin = self._system.makeQualified(self._at(name)).toUri().getPath().rstrip("/") + "/"

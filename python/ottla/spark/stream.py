@@ -9,10 +9,11 @@ from ottla.spark.clients import planner, read
 from ottla.spark.groups import commit
 from ottla.spark.layout import Layout
 from ottla.spark.limits import Patience
-from ottla.spark.offsets import Offsets, from_json, to_json
+from ottla.spark.offsets import Offsets, from_json, named, to_json
 from ottla.spark.options import ReadOptions
 from ottla.spark.past import Past
 from ottla.spark.planner import Planner
+from ottla.spark.positions import LATEST, Position, moves
 from ottla.spark.remembered import Remembered
 from ottla.spark.sent import Sent
 from ottla.spark.splitting import tasks
@@ -33,6 +34,11 @@ class StreamReader(Sent, DataSourceStreamReader):
         self._past = Past()
         self._remembered = None if options.remember_in is None else Remembered(options.remember_in)
         self._is_restored = False
+        self._start = options.start or Position("startingOffsets", LATEST)
+        # Where the first batch begins, if that was decided in this process, and whether this process planned its end.
+        self._decided: Offsets | None = None
+        self._has_planned = False
+        self._is_first_past = False
 
     def _planner(self) -> Planner:
         if self._remembered is not None and not self._is_restored:
@@ -40,8 +46,18 @@ class StreamReader(Sent, DataSourceStreamReader):
         return planner(self._options, self._past)
 
     def initialOffset(self) -> Told:
-        """Where a query without a checkpoint begins."""
-        return to_json(self._planner().initial())
+        """Where a query begins that has no batch done: where it began before, if it remembers that."""
+        kept = self._beginning()
+        if kept is not None:
+            return to_json(kept)
+        self._decided = self._planner().initial()
+        if self._remembered is not None and moves(self._start):
+            self._remembered.begin(self._decided)
+        return to_json(self._decided)
+
+    def _beginning(self) -> Offsets | None:
+        """Where the first batch begins, as it was kept before; None if it was not, or is the same each time."""
+        return None if self._remembered is None or not moves(self._start) else self._remembered.beginning()
 
     def partitions(self, start: Told, end: Told) -> Sequence[InputPartition]:
         """One task per partition that has anything between the two offsets, or other numbers by option; may be none."""
@@ -50,13 +66,47 @@ class StreamReader(Sent, DataSourceStreamReader):
         plan, begin = self._planner(), from_json(start)
         if is_first:
             plan.compare(begin)
-        spans = plan.ranges(begin, from_json(end))
+        until = from_json(end)
+        spans = plan.ranges(self._begun(plan, begin, until), until)
         if self._remembered is not None:
             self._remembered.keep(self._past)
+            self._forget_beginning(begin)
+        self._has_planned = True
         return [InputPartition(task) for task in tasks(self._options, spans)]
+
+    def _forget_beginning(self, begin: Offsets) -> None:
+        """Forget where the first batch begins as soon as a later one is planned."""
+        if self._remembered is None or self._is_first_past:
+            return
+        kept = self._beginning()
+        self._is_first_past = kept != begin
+        if kept is not None and self._is_first_past:
+            self._remembered.begin(None)
+
+    def _begun(self, plan: Planner, begin: Offsets, end: Offsets) -> Offsets:
+        """Where a batch begins. Reports a first batch of an earlier start, of which only the end is known.
+
+        Spark keeps that end in its checkpoint, and requests the beginning again after a restart. By then `latest`, a
+        group or a time stands for other offsets: the records between the two would never be read.
+
+        Raises:
+            DataLossError: There is such a batch, under `failOnDataLoss`.
+        """
+        if self._has_planned or begin != self._decided or not moves(self._start):
+            return begin
+        late = sorted(p for p, until in end.items() if until < begin.get(p, 0))
+        if not late and self._start.at != LATEST:
+            return begin
+        plan.report(
+            f"the first batch of this query was planned by an earlier start and did not succeed. It ends at "
+            f"{named(end)}, and where it began is not known: option {self._start.option} begins at {named(begin)} now. "
+            "To begin where it began, set startingOffsets to these offsets; for the next time, set rememberTopicsIn"
+        )
+        return {**begin, **{partition: end[partition] for partition in late}}
 
     def _limited(self, start: Offsets, latest: Offsets) -> Offsets:
         """Where the next batch ends under the user's limits; at its start if it waits for more records."""
+        self._has_planned = True
         return self._planner().within_limits(start, latest, self._patience)
 
     def commit(self, end: Told) -> None:
@@ -85,7 +135,7 @@ class UnlimitedStreamReader(StreamReader):
     def initialOffset(self) -> Told:
         """Where a query without a checkpoint begins: the same at every call."""
         if self._initial is None:
-            self._initial = self._planner().initial()
+            self._initial = from_json(super().initialOffset())
         return to_json(self._initial)
 
     def latestOffset(self) -> Told:  # type: ignore[override]  # the signature before Spark 4.2

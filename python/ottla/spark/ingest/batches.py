@@ -7,7 +7,9 @@ import threading
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as f
 
+from ottla.spark.checkpoint import FIRST
 from ottla.spark.formats import OF_KEYS
+from ottla.spark.ingest.identity import Batch
 from ottla.spark.ingest.published import PublishedFolder
 from ottla.spark.ingest.settings import PLACE, Settings, Table
 from ottla.spark.ingest.tables import Sink, sink
@@ -39,7 +41,6 @@ class Batches:
         self._known = threading.Event()
         self._sink: Sink | None = None
         self._letters: PublishedFolder | None = None
-        self._is_first = True
         self._row_bytes: float | None = None
         self.bad = 0
         self.refused = False
@@ -49,11 +50,12 @@ class Batches:
         self._query = query
         self._known.set()
 
-    def __call__(self, frame: DataFrame, batch: int) -> None:
+    def __call__(self, frame: DataFrame, number: int) -> None:
         """Take a batch.
 
         Raises:
             Stopped: The job was told to stop before it began.
+            IngestError: The table has another batch of this number.
         """
         if self._stopping.is_set():
             self.refused = True
@@ -62,21 +64,21 @@ class Batches:
             raise Stopped("the job was told to stop")
         sink = self._target(frame.sparkSession)
         most = self._most_rows()
-        waiting = self._records(frame.sparkSession, batch)
-        if waiting is not None:
-            frame = frame.coalesce(max(1, math.ceil(waiting / most)))
+        batch = self._batch(frame.sparkSession, number)
+        if batch.end:
+            frame = frame.coalesce(max(1, math.ceil(_records(batch) / most)))
         rows, counted = frame, None
         if self._letters is not None:
             counted = Observation()
             bad = self._is_bad(frame)
             rows = frame.observe(counted, f.count_if(bad).alias("bad")).where(~bad).drop(*self._unwanted(frame))
         table = self._settings.table
-        self._row_bytes = sink.add(batch, selected(filtered(rows, table), table), most) or self._row_bytes
-        # The first batch may be a replay, of which the table may have taken no notice: nothing is counted then.
-        if self._letters is not None and (self._is_first or counted is None or counted.get["bad"]):
+        added = sink.add(batch, selected(filtered(rows, table), table), most)
+        self._row_bytes = added.row_bytes or self._row_bytes
+        # A batch that the table had already was not computed: a count of it would be waited for without end.
+        if self._letters is not None and (not added.computed or counted is None or counted.get["bad"]):
             written = self._letters.add(batch, self._dead(frame), most)
             self.bad += written.rows if written else 0
-        self._is_first = False
 
     def _target(self, spark: SparkSession) -> Sink:
         if self._sink is None:
@@ -94,13 +96,11 @@ class Batches:
             return settings.rows
         return max(1, min(settings.rows, int(settings.size / self._row_bytes)))
 
-    def _records(self, spark: SparkSession, batch: int) -> int | None:
-        """How many records a batch has at most, from Spark's log of offsets; None if that is not there."""
+    def _batch(self, spark: SparkSession, number: int) -> Batch:
+        """Which batch it is, from Spark's log of offsets."""
         log = Folder(spark, self._settings.checkpoint)
-        end, start = _logged(log.read(f"offsets/{batch}")), _logged(log.read(f"offsets/{batch - 1}"))
-        if not end:
-            return None
-        return sum(until - start.get(partition, 0) for partition, until in end.items())
+        before = f"offsets/{number - 1}" if number else FIRST
+        return Batch(number, _logged(log.read(before)), _logged(log.read(f"offsets/{number}")))
 
     def _corrupt(self, frame: DataFrame) -> dict[str, str]:
         """The columns with what does not decode, by `key` and `value`."""
@@ -130,6 +130,11 @@ def filtered(frame: DataFrame, table: Table) -> DataFrame:
 def selected(frame: DataFrame, table: Table) -> DataFrame:
     """The columns that the table takes."""
     return frame.selectExpr(*table.select) if table.select else frame
+
+
+def _records(batch: Batch) -> int:
+    """How many records a batch has at most."""
+    return sum(until - max(0, batch.start.get(partition, 0)) for partition, until in batch.end.items())
 
 
 def _logged(text: str | None) -> Offsets:

@@ -14,15 +14,19 @@ from pyspark import SparkConf, SparkContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.types import DataType
 
 from ottla.spark import ensure_java, plans, register
+from ottla.spark.formats import is_ddl
 from ottla.spark.ingest.batches import Batches, filtered, selected
 from ottla.spark.ingest.beginning import Beginning
+from ottla.spark.ingest.columns import check_folder
 from ottla.spark.ingest.plain import IngestError, told_plainly
 from ottla.spark.ingest.report import Report
 from ottla.spark.ingest.settings import AVAILABLE_NOW, ONCE, Settings
 from ottla.spark.ingest.tables import check_package, properties
 from ottla.spark.offsets import Offsets
+from ottla.spark.options import ReadOptions
 
 # Spark gives a process of Python 10 s to start, whatever else the machine does, and there is no setting for it.
 SLOW, STARTS = "Python worker failed to connect back", 4
@@ -136,6 +140,7 @@ def _news(query: StreamingQuery, report: Report) -> list[StreamingQueryProgress]
 
 def _start(settings: Settings, spark: SparkSession, batches: Batches) -> tuple[StreamingQuery, Offsets | None]:
     """Start the query; with where its first batch begins, unless that is past."""
+    _check_schemas(settings)
     beginning = Beginning(spark, settings)
     frame = spark.readStream.format("ottla").options(**plans.hide(beginning.source)).load()
     _check_columns(settings, frame)
@@ -151,8 +156,17 @@ def _start(settings: Settings, spark: SparkSession, batches: Batches) -> tuple[S
     return writer.start(), beginning.offsets
 
 
+def _check_schemas(settings: Settings) -> None:
+    """Refuse a schema in Spark's SQL that Spark cannot read. Its error later shows a text that the user never wrote."""
+    typed = ReadOptions.parse(settings.source).typed
+    for side in typed.sides if typed else ():
+        if isinstance(side.schema, str) and is_ddl(side.schema):
+            with told_plainly(f"{settings.file}: [source] {side.side}.schema: {side.schema!r} is wrong:"):
+                DataType.fromDDL(side.schema)
+
+
 def _check_columns(settings: Settings, frame: DataFrame) -> None:
-    """Refuse columns that are not there now, and not in the first batch."""
+    """Refuse columns that are not there, or do not fit those of the folder, now and not in the first batch."""
     place, table = f"{settings.file}: [table]", settings.table
     with told_plainly(f"{place} where:"):
         frame = filtered(frame, table)
@@ -160,6 +174,8 @@ def _check_columns(settings: Settings, frame: DataFrame) -> None:
         frame = selected(frame, table)
     if missing := [name for name in table.partition_by if name not in frame.columns]:
         raise IngestError(f"{place} partition-by names {missing[0]}, and the columns are {', '.join(frame.columns)}")
+    if table.format == "parquet":
+        check_folder(frame.sparkSession, table, frame.schema, place)
 
 
 def _summary(settings: Settings, outcome: Outcome) -> str:

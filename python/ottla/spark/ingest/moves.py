@@ -7,6 +7,7 @@ import json
 import uuid
 from typing import NamedTuple
 
+from ottla.spark.ingest.identity import Batch, check, set_back
 from ottla.spark.ingest.plain import IngestError
 from ottla.spark.storage import Folder
 
@@ -42,23 +43,37 @@ class Moves:
         """A new folder for the files of an attempt at a batch."""
         return f"{self._own}/{batch}-{uuid.uuid4().hex}"
 
-    def planned(self, batch: int) -> list[Move] | None:
-        """What was decided about a batch; None if nothing was."""
-        text = self._folder.read(self._plan(batch))
-        return None if text is None else [Move(*move) for move in json.loads(text)["moves"]]
+    def planned(self, batch: Batch) -> list[Move] | None:
+        """What was decided about a batch; None if nothing was.
 
-    def plan(self, batch: int, moves: list[Move]) -> None:
+        Raises:
+            IngestError: The decision is about another batch of this number, or is no longer kept.
+        """
+        name = self._plan(batch.number)
+        text = self._folder.read(name)
+        last = max(self._numbers(), default=-1)
+        if text is None:
+            if last >= batch.number + KEPT:
+                raise set_back(batch, f"{self._folder} has batch {last} already")
+            return None
+        kept = json.loads(text)
+        found = Batch.from_json(batch.number, kept)
+        check(batch, found, f"{self._folder}/{name}", is_last=batch.number == last)
+        return [Move(*move) for move in kept["moves"]]
+
+    def plan(self, batch: Batch, moves: list[Move]) -> None:
         """Decide about a batch.
 
         Raises:
             IngestError: Another driver has decided otherwise.
         """
-        name, text = self._plan(batch), json.dumps({"batch": batch, "moves": moves})
+        name = self._plan(batch.number)
+        text = json.dumps({"batch": batch.number, **batch.to_json(), "moves": moves})
         # A rename can succeed and be reported as failed. No two attempts stage under the same name.
         if not self._folder.make(name, text) and self._folder.read(name) != text:
             raise IngestError(
                 f"another job runs on this checkpoint: it has made {self._folder}/{name}. Stop one of the two; batch "
-                f"{batch} is done by that plan at the next start"
+                f"{batch.number} is done by that plan at the next start"
             )
 
     def make(self, batch: int, moves: list[Move], *, again: bool) -> None:
@@ -99,6 +114,11 @@ class Moves:
         elif staged is not None:
             # Where a rename is a copy, the attempt ended between the copy and this.
             self._folder.delete(move.source)
+
+    def _numbers(self) -> list[int]:
+        """The batches whose plans are kept."""
+        names = (name.removesuffix(".json") for name in self._folder.names(f"{self._own}/plans"))
+        return [int(name) for name in names if name.isdigit()]
 
     def _plan(self, batch: int) -> str:
         return f"{self._own}/plans/{batch}.json"

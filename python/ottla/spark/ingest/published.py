@@ -3,8 +3,8 @@
 Spark's own streaming sink keeps a list of files that only Spark reads. Here each attempt at a batch writes its files
 to a folder of its own beside the data, where no reader looks (`_ottla`), then a plan of their moves is made, and then
 they are moved to their places under names that say batch and query. The plan is the decision: a batch that Spark
-replays finds it and makes the moves that are left, and nothing else. Without a plan it is written anew, and what failed
-attempts have left is deleted.
+replays finds it and makes the moves that are left, and nothing else. A plan for other offsets is an error. Without a
+plan the batch is written again, and what failed attempts have left is deleted.
 """
 
 from typing import NamedTuple
@@ -12,6 +12,7 @@ from typing import NamedTuple
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as f
 
+from ottla.spark.ingest.identity import Batch
 from ottla.spark.ingest.moves import Move, Moves
 from ottla.spark.storage import Folder
 
@@ -58,11 +59,11 @@ class PublishedFolder:
         # Of one query alone: others may write here, too.
         self._moves = Moves(self._folder, f"{OWN}/{query}")
 
-    def add(self, batch: int, frame: DataFrame, most_rows: int) -> Written | None:
+    def add(self, batch: Batch, frame: DataFrame, most_rows: int) -> Written | None:
         """Add the rows of a batch.
 
         Args:
-            batch: Its number.
+            batch: Which one it is.
             frame: Its rows.
             most_rows: Most rows of a file.
 
@@ -70,13 +71,14 @@ class PublishedFolder:
             What was written; None if an earlier attempt had decided that already.
 
         Raises:
-            IngestError: Another job runs on this checkpoint, or files were touched.
+            IngestError: The folder has another batch of this number, another job runs on this checkpoint, or files
+                were touched.
         """
         planned = self._moves.planned(batch)
         if planned is not None:
-            self._moves.make(batch, planned, again=True)
+            self._moves.make(batch.number, planned, again=True)
             return None
-        staging = self._moves.staging(batch)
+        staging = self._moves.staging(batch.number)
         counted = Observation()
         writer = frame.observe(counted, f.count("*").alias("rows")).write.options(**self._options)
         if self._partition_by:
@@ -85,9 +87,11 @@ class PublishedFolder:
         rows = int(counted.get["rows"])
         # A batch without rows is a file without rows.
         staged = [file for file in self._folder.files(staging) if rows and file.name.endswith(".parquet")]
-        moves = [Move(f"{staging}/{file.name}", self._place(batch, n, file.name)) for n, file in enumerate(staged)]
+        moves = [
+            Move(f"{staging}/{file.name}", self._place(batch.number, n, file.name)) for n, file in enumerate(staged)
+        ]
         self._moves.plan(batch, moves)
-        self._moves.make(batch, moves, again=False)
+        self._moves.make(batch.number, moves, again=False)
         return Written(rows, len(staged), sum(file.size for file in staged))
 
     def _place(self, batch: int, number: int, staged: str) -> str:

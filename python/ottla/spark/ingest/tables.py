@@ -1,16 +1,22 @@
 """Tables to which micro-batches are added exactly once: a folder of Parquet files, Delta, Iceberg."""
 
+import json
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
 
 from ottla.errors import ConfigError
+from ottla.spark.ingest.identity import Batch, is_added
 from ottla.spark.ingest.published import PublishedFolder
 from ottla.spark.ingest.settings import FormatName, Settings, Table
+from ottla.spark.storage import Folder
 
-# In the summary of each snapshot of Iceberg: which batch of which query it is.
-QUERY, BATCH = "ottla.query", "ottla.batch"
+# In the summary of each snapshot of Iceberg, and the user metadata of each commit of Delta: which batch of which query
+# it is. Earlier versions of ottla kept no offsets, and nothing in Delta.
+QUERY, BATCH, OFFSETS = "ottla.query", "ottla.batch", "ottla.offsets"
 
 
 class Package(NamedTuple):
@@ -77,15 +83,27 @@ def check_package(spark: SparkSession, settings: Settings) -> None:
     )
 
 
+class Added(NamedTuple):
+    """What became of a batch.
+
+    Attributes:
+        computed: Whether its rows are known to have been computed. They are not if the table had the batch already.
+        row_bytes: The bytes of a row in files, on average; None if that is not known.
+    """
+
+    computed: bool
+    row_bytes: float | None = None
+
+
 class Sink(ABC):
     """A table as micro-batches see it."""
 
     @abstractmethod
-    def add(self, batch: int, frame: DataFrame, most_rows: int) -> float | None:
+    def add(self, batch: Batch, frame: DataFrame, most_rows: int) -> Added:
         """Add the rows of a batch, unless it was added before.
 
-        Returns:
-            The bytes of a row in files, on average; None if that is not known.
+        Raises:
+            IngestError: The table has another batch of this number.
         """
 
 
@@ -100,7 +118,7 @@ def sink(spark: SparkSession, table: Table, query: str) -> Sink:
     if table.format == "parquet":
         return ParquetFolder(PublishedFolder(spark, str(table.path), query, table.partition_by, table.options))
     if table.format == "delta":
-        return DeltaTable(table, query)
+        return DeltaTable(spark, table, query)
     return IcebergTable(spark, table, query)
 
 
@@ -110,29 +128,52 @@ class ParquetFolder(Sink):
     def __init__(self, folder: PublishedFolder) -> None:
         self._folder = folder
 
-    def add(self, batch: int, frame: DataFrame, most_rows: int) -> float | None:
+    def add(self, batch: Batch, frame: DataFrame, most_rows: int) -> Added:
         """See `Sink`."""
         written = self._folder.add(batch, frame, most_rows)
-        return written.size / written.rows if written and written.rows else None
+        return Added(written is not None, written.size / written.rows if written and written.rows else None)
 
 
 class DeltaTable(Sink):
-    """A Delta table, whose log knows the last batch of each query (`txnAppId`, `txnVersion`)."""
+    """A Delta table. Its log has the last batch number of each query (`txnAppId`, `txnVersion`), and all offsets."""
 
-    def __init__(self, table: Table, query: str) -> None:
-        self._table, self._query = table, query
+    def __init__(self, spark: SparkSession, table: Table, query: str) -> None:
+        self._spark, self._table, self._query = spark, table, query
+        self._name = f"delta.`{Folder(spark, table.path).url}`" if table.path else str(table.name)
+        self._kept: dict[int, Batch | None] | None = None
 
-    def add(self, batch: int, frame: DataFrame, most_rows: int) -> None:
+    def add(self, batch: Batch, frame: DataFrame, most_rows: int) -> Added:
         """See `Sink`."""
+        if self._kept is None:
+            self._kept = self._history() if self._exists() else {}
+        if is_added(batch, self._kept, str(self._table)):
+            return Added(computed=False)
         table = self._table
+        kept = {QUERY: self._query, BATCH: batch.number, OFFSETS: batch.to_json()}
         writer = frame.write.format("delta").mode("append").option("maxRecordsPerFile", most_rows)
-        writer = writer.options(**dict(table.options)).option("txnAppId", self._query).option("txnVersion", batch)
+        # What the file says of user metadata goes before ours.
+        writer = writer.option("userMetadata", json.dumps(kept)).options(**dict(table.options))
+        writer = writer.option("txnAppId", self._query).option("txnVersion", batch.number)
         if table.partition_by:
             writer = writer.partitionBy(*table.partition_by)
         if table.path:
             writer.save(table.path)
         else:
             writer.saveAsTable(str(table.name))
+        # Delta passes over a number that it has from a version of ottla that kept no offsets, and does not say so.
+        computed = batch.number in self._history(" LIMIT 1")
+        self._kept[batch.number] = batch
+        return Added(computed)
+
+    def _exists(self) -> bool:
+        if not self._table.path:
+            return self._spark.catalog.tableExists(self._name)
+        return bool(Folder(self._spark, self._table.path).names("_delta_log"))
+
+    def _history(self, limit: str = "") -> dict[int, Batch | None]:
+        """The batches of this query, by number."""
+        told = self._spark.sql(f"DESCRIBE HISTORY {self._name}{limit}").select("userMetadata").collect()
+        return kept_by(self._query, (row[0] for row in told))
 
 
 class IcebergTable(Sink):
@@ -141,13 +182,12 @@ class IcebergTable(Sink):
     def __init__(self, spark: SparkSession, table: Table, query: str) -> None:
         self._spark, self._table, self._query = spark, table, query
         self._name = str(table.name)
-        # Spark replays its last batch at most, and that at the start.
-        self._last = self._last_batch() if spark.catalog.tableExists(self._name) else None
+        self._kept = self._snapshots() if spark.catalog.tableExists(self._name) else {}
 
-    def add(self, batch: int, frame: DataFrame, most_rows: int) -> None:  # noqa: ARG002 - Iceberg divides by bytes
+    def add(self, batch: Batch, frame: DataFrame, most_rows: int) -> Added:  # noqa: ARG002 - Iceberg divides by bytes
         """See `Sink`."""
-        if self._last is not None and batch <= self._last:
-            return
+        if is_added(batch, self._kept, str(self._table)):
+            return Added(computed=False)
         if not self._spark.catalog.tableExists(self._name):
             new = frame.limit(0).writeTo(self._name).using("iceberg")
             if self._table.partition_by:
@@ -155,12 +195,27 @@ class IcebergTable(Sink):
             new.create()
         writer = frame.writeTo(self._name).options(**dict(self._table.options))
         writer = writer.option(f"snapshot-property.{QUERY}", self._query)
-        writer.option(f"snapshot-property.{BATCH}", batch).append()
-        self._last = batch
+        writer = writer.option(f"snapshot-property.{OFFSETS}", batch.text())
+        writer.option(f"snapshot-property.{BATCH}", batch.number).append()
+        self._kept[batch.number] = batch
+        return Added(computed=True)
 
-    def _last_batch(self) -> int | None:
-        query, batch = (f"summary['{name}']" for name in (QUERY, BATCH))
+    def _snapshots(self) -> dict[int, Batch | None]:
+        """The batches of this query, by number."""
+        query, batch, offsets = (f"summary['{name}']" for name in (QUERY, BATCH, OFFSETS))
         found = self._spark.sql(
-            f"SELECT max(CAST({batch} AS bigint)) FROM {self._name}.snapshots WHERE {query} = '{self._query}'"  # noqa: S608
-        ).first()
-        return None if found is None or found[0] is None else int(found[0])
+            f"SELECT {batch}, {offsets} FROM {self._name}.snapshots WHERE {query} = '{self._query}'"  # noqa: S608
+        ).collect()
+        return {int(n): Batch.from_json(int(n), json.loads(told or "null")) for n, told in found if n is not None}
+
+
+def kept_by(query: str, told: Iterable[str | None]) -> dict[int, Batch | None]:
+    """The batches of a query, by number, from the user metadata of Delta's commits, of which others write some."""
+    kept: dict[int, Batch | None] = {}
+    for text in told:
+        with suppress(ValueError, TypeError, KeyError):
+            about = json.loads(text or "null")
+            if about[QUERY] == query:
+                number = int(about[BATCH])
+                kept[number] = Batch.from_json(number, about[OFFSETS])
+    return kept
