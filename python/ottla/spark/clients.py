@@ -544,8 +544,7 @@ def _after_refusal(options: ReadOptions, span: Range, position: int) -> int:
         )
         return min(first, span.end)
     if position >= last:
-        planner(options).report(f"{name}: the records from offset {position} to {span.end} are gone; the log was cut")
-        return span.end
+        return _after_cut(options, span, position)
     time.sleep(SLICE)
     return position
 
@@ -560,14 +559,21 @@ def _after_silence(options: ReadOptions, span: Range, position: int) -> int:
         KafkaTimeoutError: The log goes on.
     """
     at = (span.topic, span.partition)
-    name = f"{span.topic}-{span.partition}"
     if KafkaLog(options).latest([at])[at] <= position:
-        planner(options).report(f"{name}: the records from offset {position} to {span.end} are gone; the log was cut")
-        return span.end
+        return _after_cut(options, span, position)
     raise KafkaTimeoutError(
-        f"{name}: nothing came at offset {position} for {options.poll_timeout:g} s, while the range goes on to offset "
-        f"{span.end}. Was the topic made anew? Option kafkaConsumer.pollTimeoutMs sets how long to wait"
+        f"{span.topic}-{span.partition}: nothing came at offset {position} for {options.poll_timeout:g} s, while the "
+        f"range goes on to offset {span.end}. Was the topic recreated? Option kafkaConsumer.pollTimeoutMs sets how "
+        "long to wait"
     )
+
+
+def _after_cut(options: ReadOptions, span: Range, position: int) -> int:
+    """Report that the log ends before the range does, and return the end of the range."""
+    planner(options).report(
+        f"{span.topic}-{span.partition}: the records from offset {position} to {span.end} are gone; the log was cut"
+    )
+    return span.end
 
 
 def _between(batch: Batch, start: int, end: int) -> Batch:
