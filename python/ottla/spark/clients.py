@@ -272,6 +272,8 @@ class KafkaLog:
                     if late or not error.retriable:
                         raise
                 if late and not found.keys() >= starts.keys():
+                    # If brokers are away, this fails and reports the cause.
+                    client.end_offsets(sorted(left), timeout=1.0)
                     raise KafkaTimeoutError(
                         f"{names(left)}: nothing came for {self._options.poll_timeout:g} s to tell the size of records "
                         "for maxBytesPerTrigger or maxBytesPerPartition. Option kafkaConsumer.pollTimeoutMs sets how "
@@ -420,6 +422,8 @@ def read(options: ReadOptions, span: Range, layout: Layout) -> Iterator[pa.Recor
                 position = reached
                 deadline = time.monotonic() + options.poll_timeout
             elif time.monotonic() > deadline:
+                # If brokers are away, this fails and reports the cause.
+                client.end_offsets([at], timeout=1.0)
                 raise KafkaTimeoutError(
                     f"{span.topic}-{span.partition}: nothing came at offset {position} for {options.poll_timeout:g} s, "
                     f"while the range goes on to offset {span.end}. Was the topic made anew? "
