@@ -6,15 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 from ottla._consumer import Consumer
 from ottla._reading import checked, steps
-from ottla.errors import UnreachableError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
     from datetime import datetime, timedelta
 
     from typing_extensions import Unpack
 
-    from ottla._ottla import Batch, Operation, Servers
+    from ottla._ottla import Batch, Servers
     from ottla._properties import ConfigValue, ConsumerProperties
 
 
@@ -64,15 +63,11 @@ def read(
     config = checked(last, config, properties)
     with Consumer(bootstrap_servers, config=config, **properties) as consumer:
         reading = steps(consumer._core, topic, last, since, until)  # noqa: SLF001 what both facades share
-        go: Callable[[Any], Operation] = reading.send
         result: Any = None
         while True:
             try:
-                operation = go(result)
+                operation = reading.send(result)
             except StopIteration as done:
                 batch: Batch = done.value
                 return batch
-            try:
-                go, result = reading.send, operation.wait()
-            except UnreachableError as error:
-                go, result = reading.throw, error
+            result = operation.wait()

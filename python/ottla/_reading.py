@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ottla._ottla import Batch
 from ottla._types import TopicPartition
-from ottla.errors import ArgumentError, KafkaTimeoutError, UnreachableError
+from ottla.errors import ArgumentError, KafkaTimeoutError
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping
@@ -49,7 +49,7 @@ def steps(core: ConsumerCore, topic: str, last: int | None, since: Moment | None
     """Read a part of a topic.
 
     Yields:
-        Operations to wait for; their results are sent in, and an `UnreachableError` is thrown in.
+        Operations to wait for; their results are sent in.
 
     Returns:
         The records.
@@ -86,18 +86,14 @@ def _part(core: ConsumerCore, partition: TopicPartition, end: int) -> Steps:
     deadline = time.monotonic() + patience
     core.assign([partition])
     while position < end:
-        try:
-            batch: Batch = yield core.poll(_SLICE, None)
-        except UnreachableError:
-            # Brokers have longer to come back than one poll.
-            if time.monotonic() > deadline:
-                raise
-            continue
+        batch: Batch = yield core.poll(_SLICE, None)
         batches.append(batch[: bisect.bisect_left(range(len(batch)), end, key=lambda row: batch[row].offset)])
         before, position = position, (yield core.position(partition, None))
         if position > before:
             deadline = time.monotonic() + patience
         elif time.monotonic() > deadline:
+            # If brokers are away, this fails and reports the cause.
+            yield core.end_offsets([partition], 1.0)
             error = KafkaTimeoutError(
                 f"nothing was read of {partition.topic}[{partition.partition}] from offset {position} on for "
                 f"{patience:g} seconds (default.api.timeout.ms), though it ends at {end}"

@@ -25,6 +25,7 @@ use crate::decode::Moment;
 use crate::decoding::{Decoding, Done, Next, Outcome};
 use crate::driver::{Driver, JOIN_TIMEOUT};
 use crate::events::Events;
+use crate::raised::Raised;
 use crate::rebalancing::{LastCommit, Listeners, Polled, Turn};
 use crate::transport::{deadline, now, timeout_at};
 use crate::unread::Unread;
@@ -72,6 +73,7 @@ pub(crate) struct Inner<D: Decode> {
     pub(crate) closing: AtomicBool,
     /// The thread that polls has others to serve.
     is_brief: AtomicBool,
+    raised: Raised,
 }
 
 /// Topics of which all partitions are read.
@@ -131,6 +133,7 @@ impl<D: Decode> Consumer<D> {
                 last_commit: Mutex::default(),
                 closing: AtomicBool::new(false),
                 is_brief: AtomicBool::new(false),
+                raised: Raised::default(),
                 decoding: Decoding::new(decoder),
                 decoded: tokio::sync::Mutex::default(),
                 unread: Mutex::default(),
@@ -310,9 +313,11 @@ impl<D: Decode> Consumer<D> {
     /// what an iteration left.
     ///
     /// # Errors
-    /// By the deadline: the last cause if no broker could be reached, or if the leader of a partition does not accept the client.
-    /// At once: an offset out of range under `auto.offset.reset=none`;
-    /// records that do not decode, after all that stand before them; an unknown topic; nothing assigned. A partition stops only
+    /// By the deadline: the last cause if no broker of the cluster was ever reached, or if the leader of a partition does not accept
+    /// the client; an outage after the first contact raises nothing. An error that an earlier poll raised, unless one without
+    /// an error came in between. At once: an offset out of range under `auto.offset.reset=none`;
+    /// records that do not decode, after all that stand before them; an unknown topic; nothing assigned; once, an error that the client
+    /// goes on to retry, such as a denied permission. A partition stops only
     /// itself: until a seek, its error comes again only at a deadline by which nothing else came, or if no other partition can be read.
     pub async fn poll(
         &self,
@@ -370,6 +375,28 @@ impl<D: Decode> Consumer<D> {
         max_records: Option<usize>,
         receiver: Receiver,
     ) -> Result<Polled<Vec<D::Chunk>>, Error> {
+        let polled = self.find_chunks(decoded, deadline, max_records, receiver);
+        let polled = polled.await;
+        match &polled {
+            Ok(Polled::Done(_)) => self.inner.raised.clear(),
+            Ok(Polled::Rebalance) => {}
+            Err(error) => {
+                self.inner.raised.note(error);
+                self.inner
+                    .driver
+                    .with(|engine, _| engine.note_raised(error));
+            }
+        }
+        polled
+    }
+
+    async fn find_chunks(
+        &self,
+        decoded: &mut VecDeque<Decoded<D::Chunk>>,
+        deadline: Instant,
+        max_records: Option<usize>,
+        receiver: Receiver,
+    ) -> Result<Polled<Vec<D::Chunk>>, Error> {
         self.begin_following()?;
         let _poll = Polling::new(&self.inner.driver);
         self.inner.unread.lock().done();
@@ -385,7 +412,13 @@ impl<D: Decode> Consumer<D> {
                     return Ok(Polled::Done(Vec::new()));
                 }
                 Turn::Go => {
-                    let found = self.inner.gather(decoded, max_records, receiver)?;
+                    let found = match self.inner.gather(decoded, max_records, receiver) {
+                        Err(error) if !is_late && self.inner.raised.is_repeated(&error) => {
+                            is_late = waiter.changed(deadline).await.is_err();
+                            continue;
+                        }
+                        found => found?,
+                    };
                     let is_any = match receiver {
                         Receiver::Caller => !found.chunks.is_empty(),
                         Receiver::Iteration => !self.inner.unread.lock().is_empty(),
@@ -402,11 +435,8 @@ impl<D: Decode> Consumer<D> {
             }
             if is_late {
                 self.inner.decoding.rest();
-                return self.inner.driver.with(|engine, now| match engine.delay() {
-                    Some(error) if !engine.is_starting(now) => {
-                        engine.note_raised(&error);
-                        Err(error)
-                    }
+                return self.inner.driver.with(|engine, _| match engine.delay() {
+                    Some(error) if !engine.is_starting() => Err(error),
                     _ => Ok(Polled::Done(Vec::new())),
                 });
             }
@@ -759,15 +789,13 @@ impl<D: Decode> Inner<D> {
         engine.hopeless()
     }
 
-    /// The error that a poll must report before it gives out more, and reports now.
+    /// The error that a poll must report before it gives out more.
     fn obstacle(&self) -> Option<Error> {
         self.driver.with(|engine, _| {
             if let Some(error) = self.refusal(engine) {
                 return Some(error);
             }
-            let error = engine.obstacle().cloned()?;
-            engine.note_raised(&error);
-            Some(error)
+            engine.obstacle().cloned()
         })
     }
 

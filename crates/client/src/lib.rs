@@ -29,6 +29,7 @@ mod link;
 mod membership;
 pub mod producer;
 mod proving;
+mod raised;
 mod rebalancing;
 mod receiving;
 mod sending;

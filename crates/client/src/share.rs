@@ -22,6 +22,7 @@ pub use ottla_engine::share_consumer::{AcknowledgeType, Acknowledged, Committed,
 use crate::decode::{Chunk, Decode, Moment};
 use crate::driver::{Driver, JOIN_TIMEOUT};
 use crate::events::Events;
+use crate::raised::Raised;
 use crate::transport::{deadline, now, timeout_at};
 
 /// A consumer in a share group: a cheap handle. Threads may share it, polls wait for each other.
@@ -58,6 +59,7 @@ struct Inner<D: Decode> {
     is_brief: AtomicBool,
     /// Another thread decodes what comes next.
     is_elsewhere: AtomicBool,
+    raised: Raised,
     /// It does so no longer.
     back: Notify,
 }
@@ -117,6 +119,7 @@ impl<D: Decode> ShareConsumer<D> {
                 closing: AtomicBool::new(false),
                 is_brief: AtomicBool::new(false),
                 is_elsewhere: AtomicBool::new(false),
+                raised: Raised::default(),
                 back: Notify::new(),
             }),
         })
@@ -214,6 +217,19 @@ impl<D: Decode> ShareConsumer<D> {
     async fn polled<R>(
         &self,
         timeout: Duration,
+        look: impl FnMut() -> Result<Option<R>, Error>,
+    ) -> Result<Option<R>, Error> {
+        let found = self.find(timeout, look).await;
+        match &found {
+            Ok(_) => self.inner.raised.clear(),
+            Err(error) => self.inner.raised.note(error),
+        }
+        found
+    }
+
+    async fn find<R>(
+        &self,
+        timeout: Duration,
         mut look: impl FnMut() -> Result<Option<R>, Error>,
     ) -> Result<Option<R>, Error> {
         let inner = &self.inner;
@@ -230,8 +246,13 @@ impl<D: Decode> ShareConsumer<D> {
         let waiter = inner.driver.enter(&[Change::Records, Change::Group]);
         let mut is_late = false;
         loop {
-            if let Some(error) = inner.obstacle() {
-                return Err(error);
+            match inner.obstacle() {
+                Some(error) if !is_late && inner.raised.is_repeated(&error) => {
+                    is_late = waiter.changed(deadline).await.is_err();
+                    continue;
+                }
+                Some(error) => return Err(error),
+                None => {}
             }
             // Before looking: a thread that a cancelled poll left behind may end in between, and rings nobody here.
             let was_elsewhere = inner.is_elsewhere.load(Ordering::Acquire);
@@ -253,8 +274,8 @@ impl<D: Decode> ShareConsumer<D> {
             }
             if is_late {
                 inner.decoder.rest();
-                return inner.driver.with(|engine, now| match engine.delay() {
-                    Some(error) if !engine.is_starting(now) => Err(error),
+                return inner.driver.with(|engine, _| match engine.delay() {
+                    Some(error) if !engine.is_starting() => Err(error),
                     _ => Ok(None),
                 });
             }

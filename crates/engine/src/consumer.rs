@@ -448,9 +448,9 @@ impl Engine<Consumer> {
         self.client.fetcher.note_raised(error);
     }
 
-    /// Why no records come, if a caller can act on it: [`Engine::stuck`], no broker can take a request at all, or the leader
-    /// of a partition does not accept the client. A leader that moves, a node that is gone and a partition without a leader
-    /// do not count: they pass, and are events.
+    /// Why no records come, if a caller can act on it: [`Engine::stuck`], no broker of the cluster was ever reached, or the
+    /// leader of a partition does not accept the client. An outage, a leader that moves and a partition without a leader pass:
+    /// they are events.
     pub fn delay(&self) -> Option<Error> {
         let cluster = &self.core.cluster;
         let unknown = || {
@@ -468,7 +468,8 @@ impl Engine<Consumer> {
                 .filter_map(|(topic, number, _)| fetcher.partition_delay(cluster, topic, number))
                 .find(Error::is_refusal)
         };
-        self.trouble()
+        cluster
+            .poll_trouble()
             .or_else(|| self.stuck().cloned())
             .or_else(unknown)
             .or_else(refused)
@@ -508,7 +509,7 @@ impl Composition for Consumer {
             } = sought;
             let position = (&topic, partition, mark);
             let cluster = &mut core.cluster;
-            self.fetcher.found_committed(cluster, position, found);
+            self.fetcher.found_committed(now, cluster, position, found);
             any = true;
         }
         if let Some(owned) = membership.take_news() {

@@ -308,9 +308,9 @@ impl<C: Client> Engine<C> {
         self.core.cluster.trouble()
     }
 
-    /// Whether the first connection is still being made, and nothing is wrong so far.
-    pub fn is_starting(&self, now: Instant) -> bool {
-        self.core.cluster.is_starting(now)
+    /// Whether the first connections are still being set up, and nothing is known to be wrong.
+    pub fn is_starting(&self) -> bool {
+        self.core.cluster.is_starting()
     }
 
     /// [`Engine::trouble`], if waiting cannot help.

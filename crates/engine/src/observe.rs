@@ -112,6 +112,8 @@ pub enum Observed {
         failures: u32,
         /// Until the next attempt.
         pause: Duration,
+        /// Whether no warning of this address was reported for a minute.
+        warns: bool,
     },
     /// A broker of the cluster does not accept the client, or the client does not accept it, as several attempts in a row show.
     /// Told once until a connection to it is made.
@@ -255,6 +257,15 @@ pub enum Observed {
         /// Why.
         cause: Error,
     },
+    /// A broker denies a partition, or fails for it. The client retries with back-off; this is reported once until it succeeds.
+    PartitionDenied {
+        /// The topic.
+        topic: Arc<str>,
+        /// The partition.
+        partition: i32,
+        /// Why.
+        cause: Error,
+    },
     /// A batch was given to a connection.
     BatchSent {
         /// The topic.
@@ -308,8 +319,8 @@ impl Observed {
     pub fn level(&self) -> Level {
         match self {
             Observed::Answered { .. } | Observed::BatchSent { .. } => Level::Debug,
-            // A broker that stays away is a warning ever more rarely: at attempt 1, 2, 4, 8 and so on.
-            Observed::ConnectFailed { failures, .. } if !failures.is_power_of_two() => Level::Debug,
+            // One warning a minute for an address.
+            Observed::ConnectFailed { warns: false, .. } => Level::Debug,
             // It may be on its way.
             Observed::TopicMissing { cause, .. } if cause.is_retriable() => Level::Info,
             // Somebody aborted its transaction.
@@ -346,6 +357,7 @@ impl Observed {
             | Observed::OffsetReset { .. }
             | Observed::LogTruncated { .. }
             | Observed::PartitionStuck { .. }
+            | Observed::PartitionDenied { .. }
             | Observed::TransactionSettled { .. }
             | Observed::BatchFailed { .. } => Level::Warning,
         }
@@ -379,7 +391,8 @@ impl Observed {
             | Observed::OffsetReset { .. }
             | Observed::LogTruncated { .. }
             | Observed::ReplicaChosen { .. }
-            | Observed::PartitionStuck { .. } => "consumer",
+            | Observed::PartitionStuck { .. }
+            | Observed::PartitionDenied { .. } => "consumer",
             Observed::BatchSent { .. }
             | Observed::BatchFailed { .. }
             | Observed::IdempotenceOff { .. }
@@ -455,6 +468,7 @@ impl fmt::Display for Observed {
                 cause,
                 failures,
                 pause,
+                ..
             } => write!(
                 f,
                 "cannot connect to {broker}: {}; attempt {failures}, the next in {} ms",
@@ -589,6 +603,15 @@ impl fmt::Display for Observed {
             } => write!(
                 f,
                 "{topic}-{partition} cannot be read until a seek: {}",
+                cause.message()
+            ),
+            Observed::PartitionDenied {
+                topic,
+                partition,
+                cause,
+            } => write!(
+                f,
+                "{topic}-{partition} cannot be read at the moment; the client retries: {}",
                 cause.message()
             ),
             Observed::BatchSent {
@@ -740,21 +763,5 @@ mod tests {
         observer.listen(Level::Debug);
         observer.tell(answered.clone());
         assert_eq!(observer.poll(), Some(answered));
-    }
-
-    #[test]
-    fn a_broker_that_stays_away_is_a_warning_ever_more_rarely() {
-        let warned: Vec<_> = (1..=20)
-            .filter(|failures| {
-                let failed = Observed::ConnectFailed {
-                    broker: "b:1".into(),
-                    cause: Error::new(Kind::Unreachable, "refused"),
-                    failures: *failures,
-                    pause: Duration::from_secs(1),
-                };
-                failed.level() == Level::Warning
-            })
-            .collect();
-        assert_eq!(warned, [1, 2, 4, 8, 16]);
     }
 }

@@ -243,7 +243,8 @@ impl Engine<ShareConsumer> {
             let is_blind = cluster.view().nodes().next().is_none();
             cluster.refresh_error().filter(|_| is_blind).cloned()
         };
-        self.trouble()
+        cluster
+            .poll_trouble()
             .or_else(|| self.stuck().cloned())
             .or_else(unknown)
             .or_else(|| self.client.acquirer.refusal(cluster))

@@ -138,12 +138,12 @@ class ShareConsumer:
             max_records: The most records to return; without it, `max.poll.records`.
 
         Returns:
-            The records, as columns; an empty batch if there were none and brokers could be reached.
+            The records, as columns; an empty batch if there were none. During an outage it is empty, too.
 
         Raises:
             ArgumentError: Nothing is subscribed to; or, with explicit acknowledgement, some record of the last poll is
                 not acknowledged.
-            UnreachableError: No broker could be reached in time.
+            UnreachableError: No broker of the cluster was ever reached, and each address failed or timed out.
             AuthenticationError: A broker does not accept the client.
             AuthorizationError: The client may not read a topic, or not join the group.
             NotFoundError: A topic does not exist.

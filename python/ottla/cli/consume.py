@@ -82,6 +82,8 @@ def _consume(options: argparse.Namespace) -> None:
                 _check_reader()
                 batch = consumer.poll(options.idle, max_records=left)
                 if options.idle is not None and not len(batch):
+                    # No records during an outage are no end: this fails then.
+                    consumer.end_offsets(consumer.assignment(), timeout=max(options.idle, 1.0))
                     return
                 sys.stdout.buffer.writelines(map(show, batch))
                 sys.stdout.buffer.flush()

@@ -272,6 +272,8 @@ class KafkaLog:
                     if late or not error.retriable:
                         raise
                 if late and not found.keys() >= starts.keys():
+                    # If brokers are away, this fails and reports the cause.
+                    client.end_offsets(sorted(left), timeout=1.0)
                     raise KafkaTimeoutError(
                         f"{names(left)}: nothing came for {self._options.poll_timeout:g} s to tell the size of records "
                         "for maxBytesPerTrigger or maxBytesPerPartition. Option kafkaConsumer.pollTimeoutMs sets how "

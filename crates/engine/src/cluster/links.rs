@@ -205,6 +205,10 @@ pub(super) struct Links {
     next_id: u64,
     next_bootstrap: usize,
     ever_up: bool,
+    /// A broker was connected at the address that the cluster advertises for it.
+    in_contact: bool,
+    /// Addresses that cannot be connected to, and when a warning said so last.
+    warned: FxHashMap<String, Instant>,
     first_dial: Option<Instant>,
     eras: Eras,
     /// The broker that was connected to last, and what it speaks.
@@ -524,8 +528,10 @@ impl Links {
         link.state = State::Up(versions);
         link.used = now;
         self.failures.remove(&link.destination);
+        self.warned.remove(&link.address());
         if let Destination::Node(node, _) = link.destination {
             self.refusing.remove(&node);
+            self.in_contact = true;
         }
         self.ever_up = true;
         self.unresolved = false;
@@ -595,6 +601,7 @@ impl Links {
             0
         };
         let pause = context.reconnect_pause(failures);
+        let warns = !was_up && self.warns(now, &broker);
         context.observer.tell(if was_up {
             Observed::Disconnected {
                 broker,
@@ -606,6 +613,7 @@ impl Links {
                 cause: cause.clone(),
                 failures,
                 pause,
+                warns,
             }
         });
         self.failures.insert(
@@ -750,6 +758,7 @@ impl Links {
                 self.by_destination.remove(&link.destination);
                 self.by_destination.insert(destination, answered);
                 link.destination = destination;
+                self.in_contact = true;
             }
             None if link.is_idle() => {
                 let unused = Error::new(Kind::Unreachable, "the connection is not needed any more");

@@ -597,9 +597,17 @@ impl Cluster {
         self.links.trouble(&self.context)
     }
 
-    /// Whether the first connection is being made, for less than a moment, and nothing is wrong so far.
-    pub(crate) fn is_starting(&self, now: Instant) -> bool {
-        self.links.is_starting(now)
+    /// Why a poll without records fails: no broker can be reached, and none ever was, or each refuses the client. An outage
+    /// after the first contact is no failure; logs have it.
+    pub(crate) fn poll_trouble(&self) -> Option<Error> {
+        let passes =
+            |error: &Error| error.kind() == Kind::Unreachable && self.links.was_in_contact();
+        self.trouble().filter(|error| !passes(error))
+    }
+
+    /// Whether the first connections are still being set up, and nothing is known to be wrong.
+    pub(crate) fn is_starting(&self) -> bool {
+        self.links.is_starting(&self.context)
     }
 
     /// Whether a broker has ever taken the client in: if not, none has heard anything of it.

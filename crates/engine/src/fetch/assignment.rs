@@ -67,6 +67,8 @@ pub(super) struct Assignment {
     searching: BTreeMap<i32, BTreeSet<Key>>,
     ready: BTreeMap<i32, BTreeSet<(u64, Key)>>,
     stuck: BTreeSet<Key>,
+    /// Partitions whose last request was denied. Each is removed once it was answered.
+    denied: BTreeSet<Key>,
     /// Leaders of assigned partitions, and how many each leads.
     leaders: BTreeMap<i32, usize>,
     /// How many positions were looked at, for tests that count.
@@ -109,6 +111,7 @@ impl Assignment {
             self.keys.remove(topic);
         }
         self.settle(key, Place::Idle, None);
+        self.denied.remove(&key);
         let entry = self.entries.remove(&key)?;
         Some(entry.position.generation)
     }
@@ -250,6 +253,11 @@ impl Assignment {
         let Some(entry) = self.entries.get_mut(&key) else {
             return false;
         };
+        if entry.position.denied.is_some() {
+            self.denied.insert(key);
+        } else {
+            self.denied.remove(&key);
+        }
         let old = std::mem::replace(&mut entry.place, place);
         let old_leader = std::mem::replace(&mut entry.leader, leader);
         if old_leader != leader {
@@ -333,11 +341,20 @@ impl Assignment {
         self.leaders.len()
     }
 
-    /// The partitions that are stuck, and those that may be since they were touched.
+    /// The partitions that are stuck or denied, and those that may be since they were touched.
     pub(super) fn stuck(&self) -> impl Iterator<Item = &Position> {
-        let keys = self.stuck.iter().chain(&self.touched);
+        let keys = self.stuck.iter().chain(&self.denied).chain(&self.touched);
         keys.filter_map(|key| self.entry(*key))
             .map(|entry| &entry.position)
+    }
+
+    /// Counts a denial as raised, of each partition that it concerns.
+    pub(super) fn note_denial_raised(&mut self, concerns: impl Fn(&Entry) -> bool) {
+        for key in self.denied.iter().chain(&self.touched) {
+            if let Some(entry) = self.entries.get_mut(key).filter(|entry| concerns(entry)) {
+                entry.position.raised = entry.position.raised.saturating_add(1);
+            }
+        }
     }
 }
 

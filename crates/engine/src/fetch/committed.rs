@@ -8,6 +8,7 @@ use crate::cluster::Cluster;
 use crate::error::Error;
 use crate::fetch::fetcher::Fetcher;
 use crate::fetch::position::Start;
+use crate::fetch::retries::Retries;
 
 impl Fetcher {
     /// Positions that begin where the group has committed that it goes on: each is given once, with the number of its generation.
@@ -16,6 +17,7 @@ impl Fetcher {
         now: Instant,
         cluster: &mut Cluster,
     ) -> Vec<(Arc<str>, i32, u64)> {
+        self.assignment.touch_due(now);
         self.review(now, cluster, false);
         let mut taken = Vec::new();
         for key in self.assignment.uncommitted() {
@@ -34,6 +36,7 @@ impl Fetcher {
     /// The group has committed this offset, of this leader epoch or of -1, or none.
     pub(crate) fn found_committed(
         &mut self,
+        now: Instant,
         cluster: &mut Cluster,
         (topic, partition, number): (&Arc<str>, i32, u64),
         found: Result<Option<(i64, i32)>, Error>,
@@ -52,7 +55,9 @@ impl Fetcher {
                 cluster.context.changes.tell(Change::Position);
             }
             Ok(None) => position.start = Start::Reset,
-            Err(error) => position.stuck = Some(error),
+            Err(error) => {
+                Retries::default().deny(now, cluster, (topic, partition), position, error)
+            }
         }
     }
 }

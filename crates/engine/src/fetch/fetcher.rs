@@ -412,7 +412,8 @@ impl Fetcher {
         } else if heals(&error) {
             retries.fail(now, cluster, position, error);
         } else {
-            position.stuck = Some(error);
+            let named = (&span.topic, span.partition);
+            retries.deny(now, cluster, named, position, error);
         }
     }
 
@@ -572,7 +573,10 @@ impl Fetcher {
                     let error = error.partition_is(&topic, partition);
                     retries.fail(now, cluster, position, error);
                 }
-                Err(error) => position.stuck = Some(error.partition_is(&topic, partition)),
+                Err(error) => {
+                    let error = error.partition_is(&topic, partition);
+                    retries.deny(now, cluster, (&topic, partition), position, error);
+                }
             }
         }
         // Partitions whose offset was found can be fetched at once.

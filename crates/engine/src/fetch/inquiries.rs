@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use ottla_protocol::ErrorCode;
+
 use crate::call::{Absence, why_no_leader};
 use crate::cluster::{Cluster, Lane};
 use crate::error::Error;
@@ -22,7 +24,10 @@ impl Fetcher {
             }
             found => found?,
         };
-        match (&position.next, &position.stuck) {
+        match (
+            &position.next,
+            position.stuck.as_ref().or(position.denied.as_ref()),
+        ) {
             (Some(next), _) => Ok(Some(*next)),
             (None, Some(error)) => Err(error.clone()),
             (None, None) => match self.subscription.refusal_of(topic) {
@@ -113,13 +118,19 @@ impl Fetcher {
         let Some((topic, partition)) = error.topic().zip(error.partition()) else {
             return;
         };
-        let Ok(generation) = self
-            .assignment
-            .get(topic, partition)
-            .map(|position| position.generation)
-        else {
+        let Ok(raised) = self.assignment.get(topic, partition) else {
             return;
         };
+        let generation = raised.generation;
+        if raised.stuck.is_none() && raised.unreported() == Some(error) {
+            // One report for all partitions with the same error, but one for each topic that is denied.
+            let is_of_topic = error.code() == Some(ErrorCode::TOPIC_AUTHORIZATION_FAILED);
+            return self.assignment.note_denial_raised(|entry| {
+                let denied = entry.position.denied.as_ref();
+                let is_same = denied.is_some_and(|denied| denied.code() == error.code());
+                is_same && (!is_of_topic || *entry.topic == *topic)
+            });
+        }
         let current = self.assignment.current(topic, partition, generation);
         if let Some((_, position)) = current.filter(|(_, it)| it.obstacle() == Some(error)) {
             position.raised = position.raised.saturating_add(1);
@@ -145,7 +156,8 @@ impl Fetcher {
     ) -> Option<Error> {
         let named = |error: &Error| error.clone().partition_is(&topic.into(), partition);
         let position = self.assignment.get(topic, partition).ok();
-        if let Some(error) = position.and_then(|position| position.stuck.as_ref()) {
+        let lasting = |it: &'_ Position| it.stuck.clone().or_else(|| it.denied.clone());
+        if let Some(error) = position.and_then(lasting).as_ref() {
             return Some(named(error));
         }
         if let Some((leader, _)) = cluster.view().leader(topic, partition) {

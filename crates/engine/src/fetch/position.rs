@@ -93,7 +93,10 @@ pub(super) struct Position {
     pub(super) failures: u32,
     /// What keeps the partition from being read until a seek.
     pub(super) stuck: Option<Error>,
-    /// How often polls have raised that.
+    /// The last error of a broker that a retry may not heal, such as a denied permission. The client retries it with
+    /// back-off, since an administrator may grant the permission at any time.
+    pub(super) denied: Option<Error>,
+    /// How often polls have raised `stuck` or `denied`.
     pub(super) raised: u32,
     /// What went wrong last and may heal.
     pub(super) trouble: Option<Error>,
@@ -172,6 +175,7 @@ impl Position {
             retry_at: None,
             failures: 0,
             stuck: None,
+            denied: None,
             raised: 0,
             trouble: None,
             last_turn: 0,
@@ -254,6 +258,22 @@ impl Position {
         self.failures = 0;
         self.retry_at = None;
         self.trouble = None;
+        if self.denied.take().is_some() {
+            self.raised = 0;
+        }
+    }
+
+    /// A broker denied a request for it. Returns whether polls have to raise the error: the first one, or another code.
+    pub(super) fn deny(&mut self, error: Error) -> bool {
+        let is_known = self
+            .denied
+            .as_ref()
+            .is_some_and(|known| known.code() == error.code());
+        if !is_known {
+            self.raised = 0;
+            self.denied = Some(error);
+        }
+        !is_known
     }
 
     /// A broker told the offset to read at, and the leader epoch of what is there, or -1.
@@ -340,7 +360,15 @@ impl Position {
     /// What keeps it from being read, once the caller got everything before it.
     pub(super) fn obstacle(&self) -> Option<&Error> {
         let is_next = !self.paused && self.is_drained();
-        self.stuck.as_ref().filter(|_| is_next)
+        self.stuck
+            .as_ref()
+            .or(self.unreported())
+            .filter(|_| is_next)
+    }
+
+    /// The error of a denied request, until a poll has raised it.
+    pub(super) fn unreported(&self) -> Option<&Error> {
+        self.denied.as_ref().filter(|_| self.raised == 0)
     }
 
     /// Whether records of it may come, as far as it is known.

@@ -1,9 +1,11 @@
-//! Partitions that are tried again after a pause.
+//! Partitions that are requested again after a pause.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ottla_protocol::ErrorCode;
 
+use crate::change::Change;
 use crate::cluster::Cluster;
 use crate::error::Error;
 use crate::fetch::position::Position;
@@ -37,5 +39,26 @@ impl Retries {
             });
         }
         position.trouble = Some(error);
+    }
+
+    /// As [`Retries::fail`], for an error that polls report once, as retries may not heal it.
+    pub(super) fn deny(
+        &mut self,
+        now: Instant,
+        cluster: &mut Cluster,
+        (topic, partition): (&Arc<str>, i32),
+        position: &mut Position,
+        error: Error,
+    ) {
+        if position.deny(error.clone()) {
+            cluster.context.observer.tell(Observed::PartitionDenied {
+                topic: Arc::clone(topic),
+                partition,
+                cause: error.clone(),
+            });
+            cluster.context.changes.tell(Change::Records);
+            cluster.context.changes.tell(Change::Position);
+        }
+        self.fail(now, cluster, position, error);
     }
 }

@@ -706,11 +706,14 @@ impl Membership {
                 core.cluster.forget_coordinator(kind, &self.group);
             }
             Consequence::Again => {}
-            Consequence::Rejoin => {
+            // A rebalance that began meanwhile is joined at once, but not over and over.
+            Consequence::Rejoin if self.failures == 0 => {
+                self.failures = 1;
                 self.state = State::Unjoined;
                 core.cluster.context.changes.tell(Change::Group);
                 return;
             }
+            Consequence::Rejoin => {}
             Consequence::LoseGeneration => self.lose(core, false, &error.to_string()),
             Consequence::LoseId => self.lose(core, true, &error.to_string()),
         }

@@ -32,6 +32,7 @@ use crate::config::Role;
 use crate::consumer::{Consumer, Rebalance, Selection};
 use crate::engine::Engine;
 use crate::error::Kind;
+use crate::fetch::Start;
 use crate::group::assignor::{Assignment, Subscription};
 use crate::script::{Asked, Script, config};
 
@@ -195,6 +196,11 @@ fn answer_commit(script: &mut Member, commit: &Asked, code: ErrorCode) {
 
 /// Answers an OffsetFetch: partition `n` was committed at `10 + n`.
 fn answer_offsets(script: &mut Member, fetch: &Asked) {
+    answer_offsets_with(script, fetch, ErrorCode::NONE, ErrorCode::NONE);
+}
+
+/// Answers an OffsetFetch as [`answer_offsets`] does, with an error of the group or of each partition.
+fn answer_offsets_with(script: &mut Member, fetch: &Asked, whole: ErrorCode, each: ErrorCode) {
     let Request::OffsetFetch(request) = &fetch.request else {
         panic!("{fetch:?}")
     };
@@ -207,6 +213,7 @@ fn answer_offsets(script: &mut Member, fetch: &Asked) {
             .map(|number| OffsetFetchResponsePartitions {
                 partition_index: *number,
                 committed_offset: i64::from(*number) + 10,
+                error_code: each.0,
                 ..Default::default()
             })
             .collect(),
@@ -215,6 +222,7 @@ fn answer_offsets(script: &mut Member, fetch: &Asked) {
     let group = OffsetFetchResponseGroup {
         group_id: "g".into(),
         topics: topics.collect(),
+        error_code: whole.0,
         ..Default::default()
     };
     let answer = OffsetFetchResponse {
@@ -562,6 +570,71 @@ fn what_may_pass_is_tried_again_in_silence() {
 }
 
 #[test]
+fn a_rebalance_that_is_reported_over_and_over_is_joined_after_pauses() {
+    let mut script = member(EAGER);
+    let mut joins = 0;
+    for _ in 0..200 {
+        for join in poll(&mut script) {
+            joins += 1;
+            refuse_join(&mut script, &join, ErrorCode::REBALANCE_IN_PROGRESS);
+        }
+        passed(&mut script, 50);
+    }
+    assert!((5..=30).contains(&joins), "{joins} in 10 s");
+}
+
+#[test]
+fn each_error_of_committed_offsets_is_retried_and_raised_at_most_once() {
+    // The epoch of a member is of the consumer protocol; there heartbeats report the right one.
+    let is_of_member = |code| {
+        matches!(
+            code,
+            ErrorCode::STALE_MEMBER_EPOCH | ErrorCode::UNKNOWN_MEMBER_ID
+        )
+    };
+    let codes = (-1..200).map(ErrorCode).filter(|code| code.is_error());
+    for code in codes.filter(|code| !is_of_member(*code)) {
+        for (whole, each) in [(code, ErrorCode::NONE), (ErrorCode::NONE, code)] {
+            let mut script = member(EAGER);
+            let join = only(poll(&mut script));
+            answer_join(&mut script, &join, "other", &[]);
+            let sync = only(asked(&mut script));
+            answer_sync(&mut script, &sync, ErrorCode::NONE, assignment(&[0, 1]));
+            tell(&mut script);
+            let (mut raises, mut requests) = (0, 0);
+            for step in 0..80 {
+                let mut pending = poll(&mut script);
+                pending.extend(passed(&mut script, 250));
+                for it in pending {
+                    match &it.request {
+                        Request::OffsetFetch(_) if step < 40 => {
+                            requests += 1;
+                            answer_offsets_with(&mut script, &it, whole, each);
+                        }
+                        Request::OffsetFetch(_) => answer_offsets(&mut script, &it),
+                        Request::Heartbeat(_) => {
+                            answer_heartbeat(&mut script, &it, ErrorCode::NONE);
+                        }
+                        _ => {}
+                    }
+                }
+                if let Some(error) = script.engine.obstacle().cloned() {
+                    script.engine.note_raised(&error);
+                    raises += 1;
+                }
+            }
+            assert!(raises <= 1, "{code:?} was raised {raises} times");
+            assert!(requests >= 2, "{code:?}: {requests} in 10 s");
+            assert_eq!(
+                positions(&script),
+                [(0, Some(10)), (1, Some(11))],
+                "{code:?}"
+            );
+        }
+    }
+}
+
+#[test]
 fn an_application_that_does_not_poll_leaves_until_it_does() {
     let pairs = [("group.id", "g"), ("max.poll.interval.ms", "10000")];
     let mut script = stable(&pairs, &[0, 1]);
@@ -883,4 +956,21 @@ fn a_listener_that_takes_too_long_costs_the_membership() {
     script.engine.told_rebalance(script.now);
     poll(&mut script);
     assert_eq!(tell(&mut script), [Rebalance::Lost(partitions(&[0]))]);
+}
+
+#[test]
+fn committed_offsets_of_partitions_assigned_by_hand_are_retried() {
+    let mut script = Script::new(Engine::consumer(config(Role::Consumer, EAGER), 7));
+    let now = script.now;
+    let partition = (Arc::from("t"), 0, Start::Reset);
+    script.engine.assign(now, [partition]).unwrap();
+    for _ in 0..3 {
+        let fetch = only(passed(&mut script, 2_000));
+        let code = ErrorCode::TOPIC_AUTHORIZATION_FAILED;
+        answer_offsets_with(&mut script, &fetch, code, ErrorCode::NONE);
+        assert_eq!(positions(&script), [(0, None)]);
+    }
+    let fetch = only(passed(&mut script, 2_000));
+    answer_offsets(&mut script, &fetch);
+    assert_eq!(positions(&script), [(0, Some(10))]);
 }

@@ -1,10 +1,10 @@
 //! Why no broker can be reached, and whether waiting can help: what to tell a caller whose deadline passed.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::super::context::Context;
 use super::super::target::{Destination, Lane};
-use super::{Failure, IMPATIENCE, Link, Links};
+use super::{Failure, Link, Links};
 use crate::change::Change;
 use crate::error::{Error, Kind};
 use crate::observe::Observed;
@@ -12,6 +12,8 @@ use crate::observe::Observed;
 /// A broker that has just started, or that learns of a change of users, may refuse a client once that it then accepts: so many
 /// refusals in a row are believed.
 const BELIEVED: u32 = 3;
+/// How long an address that stays unreachable is not warned of again.
+const REMINDER: Duration = Duration::from_secs(60);
 
 impl Links {
     /// Why the broker does not accept the client over this lane, and when it said so last, if several attempts in a row show it.
@@ -107,10 +109,32 @@ impl Links {
         text
     }
 
-    /// Whether the first connection is being made, for less than a moment, and nothing is wrong so far.
-    pub(in crate::cluster) fn is_starting(&self, now: Instant) -> bool {
-        let just_begun = self.first_dial.is_none_or(|at| now < at + IMPATIENCE);
-        !self.ever_up && self.failures.is_empty() && just_begun
+    /// Whether the first connections are still being set up, and no attempt has failed that leaves none to wait for. Each attempt
+    /// fails after `socket.connection.setup.timeout.ms` at the latest.
+    pub(in crate::cluster) fn is_starting(&self, context: &Context) -> bool {
+        // Without a count it was an attempt that taught how to connect to this broker.
+        let is_untried = |it: &Destination| self.failures.get(it).is_none_or(|it| it.count == 0);
+        let mut bootstrap = (0..context.config.bootstrap.len()).map(Destination::Bootstrap);
+        let has_untried = !self.ever_up && bootstrap.any(|it| is_untried(&it));
+        let mut links = self.links.values();
+        let is_first_attempt = links.any(|link| !link.is_up() && is_untried(&link.destination));
+        !self.in_contact && (has_untried || is_first_attempt)
+    }
+
+    /// Whether a broker was ever connected at the address that the cluster advertises for it. Until then an unreachable
+    /// broker may be a mistake in the settings; after that it is an outage.
+    pub(in crate::cluster) fn was_in_contact(&self) -> bool {
+        self.in_contact
+    }
+
+    /// Whether a failure to connect to this address is worth a warning: the first one, and one each minute.
+    pub(super) fn warns(&mut self, now: Instant, address: &str) -> bool {
+        self.warned.retain(|_, at| now < *at + REMINDER);
+        let is_due = !self.warned.contains_key(address);
+        if is_due {
+            self.warned.insert(address.to_owned(), now);
+        }
+        is_due
     }
 
     /// Whether a broker has ever taken the client in.

@@ -5,6 +5,7 @@ use crate::change::Change;
 use crate::cluster::Action;
 use crate::error::Error;
 use crate::fetch::answer::heals;
+use crate::observe::Level;
 
 #[test]
 fn a_partition_without_leader_raises_nothing() {
@@ -95,7 +96,7 @@ fn a_leader_that_moves_raises_nothing_and_is_told() {
 }
 
 #[test]
-fn a_node_that_is_gone_raises_nothing_until_all_are() {
+fn an_outage_after_the_first_contact_raises_nothing() {
     let mut script = reader(&[], Start::Offset(0));
     let asked = script.run();
     let (first, second) = (to(&asked, &script, "b1"), to(&asked, &script, "b2"));
@@ -109,10 +110,148 @@ fn a_node_that_is_gone_raises_nothing_until_all_are() {
     let control = script.engine.core.cluster.any_link(script.now).unwrap();
     script.cut(asked[second].link);
     script.cut(control);
+    warnings(&mut script);
+    script.pass(Duration::from_secs(59));
+    assert_eq!((script.engine.stuck(), script.engine.delay()), (None, None));
+    for address in ["b1:9092", "b2:9092"] {
+        // Two connections to each broker fail; `b1` was warned of before.
+        let warnings = warnings_of(&mut script, address);
+        assert!(warnings.len() <= 1, "{warnings:?}");
+    }
+    script.pass(Duration::from_secs(61));
+    let again = warnings_of(&mut script, "b2:9092");
+    assert_eq!(again.len(), 1, "one more after a minute: {again:?}");
+    assert!(again[0].contains("connection refused"), "{again:?}");
+    // It still says why a position is not known.
+    let error = script.engine.partition_delay("t", 0).unwrap();
+    assert_eq!(error.kind(), Kind::Unreachable);
+    script.dead.clear();
+    let asked = script.pass(Duration::from_secs(5));
+    assert_eq!(fetched(&asked), [(0, 0), (1, 0)]);
+}
+
+#[test]
+fn brokers_that_were_never_reached_at_their_addresses_are_no_outage() {
+    let mut script = reader(&[], Start::Offset(0));
+    script.dead = ["b1", "b2"].map(str::to_owned).to_vec();
     script.pass(Duration::from_secs(5));
     let error = script.engine.delay().unwrap();
     assert_eq!(error.kind(), Kind::Unreachable);
     assert!(error.message().contains("connection refused"), "{error}");
+    assert!(!script.engine.is_starting());
+}
+
+/// Warnings since the last call.
+fn warnings(script: &mut Reader) -> Vec<String> {
+    let observer = script.engine.observer();
+    std::iter::from_fn(|| observer.poll())
+        .filter(|event| event.level() == Level::Warning)
+        .map(|event| event.to_string())
+        .collect()
+}
+
+fn warnings_of(script: &mut Reader, address: &str) -> Vec<String> {
+    let warnings = warnings(script).into_iter();
+    warnings.filter(|text| text.contains(address)).collect()
+}
+
+/// The codes of all errors, known or not.
+fn codes() -> impl Iterator<Item = ErrorCode> {
+    (-1..200).map(ErrorCode).filter(|code| code.is_error())
+}
+
+/// Raises what a poll would, as it would.
+fn raised(script: &mut Reader) -> Option<ErrorCode> {
+    let error = script.engine.obstacle().cloned()?;
+    script.engine.note_raised(&error);
+    error.code()
+}
+
+#[test]
+fn each_error_of_a_fetch_is_retried_and_raised_at_most_once() {
+    for code in codes().filter(|code| *code != ErrorCode::OFFSET_OUT_OF_RANGE) {
+        let mut script = reader(&[], Start::Offset(5));
+        let asked = script.run();
+        let first = to(&asked, &script, "b1");
+        reply(&mut script, &asked[first], code, &[]);
+        let report = Some(code).filter(|code| !heals(&Error::from_code(*code, None)));
+        assert_eq!(raised(&mut script), report, "{code:?}");
+        let mut requests = 0;
+        for _ in 0..40 {
+            let asked = script.pass(Duration::from_millis(250));
+            for fetch in asked
+                .iter()
+                .filter(|it| fetched(std::slice::from_ref(it)) == [(0, 5)])
+            {
+                requests += 1;
+                reply(&mut script, fetch, code, &[]);
+            }
+            assert_eq!(raised(&mut script), None, "{code:?} again");
+            assert_eq!(script.engine.delay(), None, "{code:?} again");
+        }
+        assert!((5..=25).contains(&requests), "{code:?}: {requests} in 10 s");
+        // It is allowed again.
+        let asked = script.pass(Duration::from_secs(2));
+        let fetch = asked
+            .iter()
+            .find(|it| fetched(std::slice::from_ref(it)) == [(0, 5)]);
+        let fetch = fetch.unwrap_or_else(|| panic!("{code:?} is not retried"));
+        reply(&mut script, fetch, ErrorCode::NONE, &[batch(5, 2)]);
+        let taken = script.engine.take(script.now);
+        let generation = taken
+            .unwrap_or_else(|| panic!("{code:?}: no records"))
+            .generation;
+        // Another denial is another report, after the records before it.
+        let asked = script.run();
+        let first = to(&asked, &script, "b1");
+        reply(&mut script, &asked[first], code, &[]);
+        assert_eq!(raised(&mut script), None, "{code:?}");
+        assert!(script.engine.advance("t", 0, generation, 7));
+        assert_eq!(raised(&mut script), report, "{code:?}");
+    }
+}
+
+#[test]
+fn each_error_of_a_lookup_is_retried_and_raised_at_most_once() {
+    for code in codes() {
+        let mut script = reader(&[], Start::Beginning);
+        let mut raises = 0;
+        let mut requests = 0;
+        for _ in 0..40 {
+            for it in script.pass(Duration::from_millis(250)) {
+                if searched(std::slice::from_ref(&it)) == [(0, EARLIEST)] {
+                    requests += 1;
+                    reply_offsets(&mut script, &it, code, -1);
+                }
+            }
+            raises += usize::from(raised(&mut script).is_some());
+        }
+        assert!(raises <= 1, "{code:?} was raised {raises} times");
+        assert!((2..=60).contains(&requests), "{code:?}: {requests} in 10 s");
+        let asked = script.pass(Duration::from_secs(2));
+        find(&mut script, &asked, 7);
+        assert_eq!(script.engine.position("t", 0), Ok(Some(7)), "{code:?}");
+    }
+}
+
+#[test]
+fn one_denial_is_one_report_for_all_partitions_of_a_topic() {
+    let mut script = reader(&[], Start::Offset(5));
+    let asked = script.run();
+    for address in ["b1", "b2"] {
+        let one = to(&asked, &script, address);
+        let code = ErrorCode::TOPIC_AUTHORIZATION_FAILED;
+        reply(&mut script, &asked[one], code, &[]);
+    }
+    let raises: Vec<_> = (0..4).filter_map(|_| raised(&mut script)).collect();
+    assert_eq!(raises, [ErrorCode::TOPIC_AUTHORIZATION_FAILED]);
+    let warnings = warnings(&mut script);
+    assert!(
+        warnings
+            .iter()
+            .any(|text| text.starts_with("t-0 cannot be read at the moment")),
+        "{warnings:?}"
+    );
 }
 
 #[test]
