@@ -370,7 +370,7 @@ fn a_refusal_after_an_attempt_whose_answer_was_lost_proves_nothing() {
     assert!(!refused(false).may_have_been_done());
     let error = refused(true);
     assert!(error.may_have_been_done());
-    let text = "an earlier attempt may have been carried out";
+    let text = "an attempt may have been carried out";
     assert!(error.to_string().contains(text), "{error}");
 }
 
