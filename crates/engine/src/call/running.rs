@@ -175,6 +175,12 @@ impl<C: Call> Running<C> {
         }
     }
 
+    /// Whether each item has its own error at the deadline: a caller then sees which of several items are done. The error of one
+    /// item is not that of another.
+    fn tells_each(&self) -> bool {
+        self.asker == Asker::Caller && self.slots.len() > 1
+    }
+
     /// The error of the whole call, which ends before all items have their results.
     fn ended_by(&self, error: Error) -> Error {
         let is_doubtful =
@@ -293,10 +299,12 @@ impl<C: Call> Run for Running<C> {
             .saturating_duration_since(self.started)
             .as_millis();
         let failed = self.slots.iter().find_map(|slot| match &slot.state {
-            State::Done(Err(error)) => Some(error),
+            State::Done(Err(error)) if !self.tells_each() => Some(error),
             _ => None,
         });
-        match self.last_error.as_ref().or(failed) {
+        let last = self.last_error.as_ref();
+        let last = last.filter(|error| !self.tells_each() || error.topic().is_none());
+        match last.or(failed) {
             Some(error) => error.clone(),
             None => Error::new(Kind::Timeout, format!("no answer within {waited} ms"))
                 .calling(C::API.name()),
@@ -466,11 +474,17 @@ impl<C: Call> Run for Running<C> {
 
     fn end(self: Box<Self>, error: Option<Error>) -> AnyAnswer {
         let answer: Result<C::Answer, Error> = match error {
-            Some(error) => Err(self.ended_by(error)),
-            None => {
+            Some(error) if !self.tells_each() || error.kind() == Kind::Closed => {
+                Err(self.ended_by(error))
+            }
+            error => {
+                let changes = self.call.changes();
+                let error = error.unwrap_or_else(|| left_out("an item"));
                 let found = self.slots.into_iter().map(|slot| match slot.state {
                     State::Done(result) => result,
-                    State::Open | State::Asked => Err(left_out("an item")),
+                    State::Open if changes && slot.repeated => Err(error.clone().maybe_done()),
+                    State::Asked if changes => Err(error.clone().maybe_done()),
+                    State::Open | State::Asked => Err(error.clone()),
                 });
                 self.call.merge(found.collect())
             }
