@@ -228,8 +228,9 @@ class Producer(_ottla.SyncProducer):
             ArgumentError: No transaction is open.
             TransactionAbortableError: A record or the offsets failed. Call `abort_transaction`, and do the work again.
             KafkaTimeoutError: Records are still undelivered. The transaction is open: call this again, or abort it.
-            UnknownOutcomeError: The coordinator did not answer, and may have committed the transaction or not. Call
-                this again if it was prepared.
+            UnknownOutcomeError: The coordinator did not confirm the commit, and may have carried it out, also where a
+                retry was refused. Call this again if the transaction was prepared. Otherwise the next
+                `begin_transaction` finds out.
             FencedError: Another producer with the same `transactional.id` took over, or the transaction was open for
                 longer than `transaction.timeout.ms`. Close this producer.
             FatalError: The producer can have no further transaction. Close it.
@@ -244,8 +245,10 @@ class Producer(_ottla.SyncProducer):
 
         Raises:
             ArgumentError: No transaction is open.
-            UnknownOutcomeError: The transaction was prepared, and the coordinator did not answer. Call this again.
-            KafkaTimeoutError: The coordinator did not answer in time. Call this again, or begin another transaction.
+            UnknownOutcomeError: The transaction was prepared, and the coordinator did not confirm the abort. Call this
+                again.
+            KafkaTimeoutError: The coordinator did not confirm the abort. Call this again, or begin another transaction.
+            AuthenticationError: The login was refused. Call this again, or begin another transaction, when it works.
             FencedError: Another producer with the same `transactional.id` took over, or the transaction was open for
                 longer than `transaction.timeout.ms`. Close this producer.
             FatalError: The producer can have no further transaction. Close it.
@@ -306,7 +309,8 @@ class Producer(_ottla.SyncProducer):
             ConfigError: `transaction.two.phase.commit.enable` is false, or there is no `transactional.id`.
             ArgumentError: An open transaction is not prepared, or another end was asked for before.
             ValueError: The text is no token.
-            UnknownOutcomeError: The coordinator did not answer. Make the same call again, here or in another process.
+            UnknownOutcomeError: The coordinator did not confirm the end. Make the same call again, here or in another
+                process.
             AuthorizationError: The principal may not have transactions of this id, or not in two phases.
             UnsupportedError: The brokers lack two-phase commits, or cannot hand a prepared transaction to another
                 producer, as Kafka 4.4 cannot.

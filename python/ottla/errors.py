@@ -213,8 +213,9 @@ class FatalError(KafkaError):
 
 
 class UnknownOutcomeError(KafkaError, TimeoutError):
-    """Whether a transaction was committed, or an acknowledgement counts, is not known: no answer came in time.
+    """Whether a transaction was committed, or an acknowledgement counts, is not known: no broker confirmed it.
 
+    An attempt may have been carried out, also where `code` is that of a refused retry.
     A producer settles its transaction before the next one begins, and logs how it ended. Records of a share group whose
     acknowledgement does not count are delivered again.
     """

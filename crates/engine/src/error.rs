@@ -101,8 +101,8 @@ struct Facts {
     attempts: u32,
     written: Option<Written>,
     damage: Option<Damage>,
-    /// An attempt before this one may have been carried out.
-    earlier: bool,
+    /// The request, or an earlier attempt of it, may have been carried out.
+    may_be_done: bool,
     evidence: Option<Evidence>,
 }
 
@@ -126,7 +126,7 @@ impl Error {
             attempts: 0,
             written: None,
             damage: None,
-            earlier: false,
+            may_be_done: false,
             evidence: None,
         }))
     }
@@ -214,17 +214,20 @@ impl Error {
         self
     }
 
-    /// Says that an earlier attempt, whose answer never came, may have been carried out: that this one was refused proves nothing.
+    /// Says that the request, or an earlier attempt of it, may have been carried out, whatever else this error says.
     #[must_use]
-    pub(crate) fn earlier_may_be_done(mut self) -> Error {
-        Arc::make_mut(&mut self.0).earlier = true;
+    pub(crate) fn maybe_done(mut self) -> Error {
+        Arc::make_mut(&mut self.0).may_be_done = true;
         self
     }
 
-    /// Whether a request that was sent, and whose answer never came, may have been carried out whatever else this error says. Of a
-    /// broker's error code alone one may otherwise conclude that nothing was changed.
+    /// Whether what failed may have been carried out. Every verdict on a failure reads this: a record that may be in the log, a
+    /// transaction whose end is not known, a request whose response was lost. If it is false, nothing was changed.
     pub fn may_have_been_done(&self) -> bool {
-        self.0.earlier
+        let facts = &*self.0;
+        facts.may_be_done
+            || facts.written == Some(Written::Unknown)
+            || facts.kind == Kind::OutcomeUnknown
     }
 
     /// Says what it tells about the age of the broker.
@@ -443,8 +446,8 @@ impl fmt::Display for Error {
             Some(Written::Unknown) => fact(f, "record", &"may have been written")?,
             None => {}
         }
-        if facts.earlier {
-            fact(f, "an earlier attempt", &"may have been carried out")?;
+        if facts.may_be_done {
+            fact(f, "an attempt", &"may have been carried out")?;
         }
         if open == ", " {
             f.write_str(")")

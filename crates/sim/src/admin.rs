@@ -352,7 +352,6 @@ fn failure(error: &Error) -> Told {
         return Told::Unknown(text);
     }
     match (error.code(), error.kind()) {
-        (Some(ErrorCode::REQUEST_TIMED_OUT), _) => Told::Unknown(text),
         (Some(code), _) => Told::Refused(code, text),
         (None, Kind::Unsupported | Kind::Argument) => {
             Told::Refused(ErrorCode::UNSUPPORTED_VERSION, text)

@@ -17,8 +17,8 @@ use ottla_protocol::header::{
 };
 use ottla_protocol::messages::produce_response::{PartitionProduceResponse, TopicProduceResponse};
 use ottla_protocol::messages::{
-    FetchResponse, InitProducerIdRequest, InitProducerIdResponse, MetadataResponse, ProduceRequest,
-    ProduceResponse,
+    EndTxnResponse, FetchResponse, InitProducerIdRequest, InitProducerIdResponse, MetadataResponse,
+    ProduceRequest, ProduceResponse,
 };
 use ottla_protocol::refusal::{Refusal, error_frame};
 use ottla_protocol::{ApiKey, ErrorCode, Message};
@@ -419,18 +419,7 @@ impl Gate {
                 ready.push_back(ToClient::Bytes(throttled(header, answer, pause), now));
             }
             Some(Trouble::AppliedYet(code)) => {
-                let answer = changed(header, &answer, |answer: &mut ProduceResponse| {
-                    for row in answer
-                        .responses
-                        .iter_mut()
-                        .flat_map(|topic| &mut topic.partition_responses)
-                    {
-                        if row.error_code == 0 {
-                            row.error_code = code.0;
-                            row.base_offset = -1;
-                        }
-                    }
-                });
+                let answer = refused(header, &answer, code);
                 ready.push_back(ToClient::Bytes(answer, now));
             }
             Some(Trouble::Silence | Trouble::Swallowed | Trouble::ClosedBefore) => {
@@ -438,6 +427,27 @@ impl Gate {
             }
         }
     }
+}
+
+/// The response to a request that was carried out, as a refusal.
+fn refused(header: &RequestHeader, answer: &Bytes, code: ErrorCode) -> Bytes {
+    if api_of(header) == Some(ApiKey::EndTxn) {
+        return changed(header, answer, |answer: &mut EndTxnResponse| {
+            if answer.error_code == 0 {
+                answer.error_code = code.0;
+                (answer.producer_id, answer.producer_epoch) = (-1, -1);
+            }
+        });
+    }
+    changed(header, answer, |answer: &mut ProduceResponse| {
+        let topics = answer.responses.iter_mut();
+        for row in topics.flat_map(|topic| &mut topic.partition_responses) {
+            if row.error_code == 0 {
+                row.error_code = code.0;
+                row.base_offset = -1;
+            }
+        }
+    })
 }
 
 fn throttled(header: &RequestHeader, answer: Bytes, pause: i32) -> Bytes {

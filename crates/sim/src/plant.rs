@@ -116,6 +116,7 @@ plants! {
     UncommittedFetched "client: Fetch asks for what is not committed" "R11";
     UnknownCommitAssumed "client: a commit of unknown outcome is told as done" "R12";
     UnknownCommitForgotten "client: a commit of unknown outcome is told as not done" "R11";
+    RefusedCommitForgotten "client: a commit whose retry was refused is told as not done, whatever its first attempt did" "R11";
     AbortedGivenOut "client: records of aborted transactions are given out" "R11";
     // In groups.
     CommitErrorsOverlooked "client: an error code in an answer to OffsetCommit is overlooked" "R10";

@@ -717,11 +717,17 @@ impl Transactor {
             Kind::OutcomeUnknown => {
                 book.tally
                     .meet("transaction: whether it was committed was not known");
+                let is_refused = error.code().is_some_and(|code| !code.is_retriable());
                 let verdict = match self.plant {
                     Some(Plant::UnknownCommitAssumed) => Verdict::Committed,
                     Some(Plant::UnknownCommitForgotten) => Verdict::NotCommitted,
+                    Some(Plant::RefusedCommitForgotten) if is_refused => Verdict::NotCommitted,
                     _ => Verdict::Unknown,
                 };
+                if is_refused {
+                    book.tally
+                        .meet("transaction: a refused commit may have been carried out");
+                }
                 self.decide(book, verdict);
                 self.rests = Some(book.now + AFTER_ERROR);
                 // Whoever begins anew learns how it ended, and so does whoever aborts.
@@ -733,11 +739,7 @@ impl Transactor {
                 }
             }
             Kind::Fenced | Kind::Fatal | Kind::Closed => {
-                let verdict = match error.may_have_been_done() {
-                    true => Verdict::Unknown,
-                    false => Verdict::NotCommitted,
-                };
-                self.decide(book, verdict);
+                self.decide(book, Verdict::NotCommitted);
                 self.give_up(book, &error);
             }
             // It is still open, and may yet be committed.
@@ -750,11 +752,7 @@ impl Transactor {
             }
             _ => {
                 book.tally.meet("transaction: could only be aborted");
-                let verdict = match error.may_have_been_done() {
-                    true => Verdict::Unknown,
-                    false => Verdict::NotCommitted,
-                };
-                self.decide(book, verdict);
+                self.decide(book, Verdict::NotCommitted);
                 self.doing = Doing::Works;
                 if let Some(script) = &mut self.script {
                     script.commits = false;
@@ -783,7 +781,8 @@ impl Transactor {
             Err(error) => {
                 self.note_time(book);
                 match error.kind() {
-                    Kind::Timeout => {
+                    // A refused login may work again.
+                    kind if kind == Kind::Timeout || error.is_final() => {
                         book.tally
                             .meet("transaction: an abort was not known to be done");
                         // Whoever begins anew ends it first, and so does whoever aborts again.

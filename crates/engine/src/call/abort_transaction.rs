@@ -33,6 +33,10 @@ impl Call for AbortTransaction {
     type Answer = ();
     const API: ApiKey = ApiKey::WriteTxnMarkers;
 
+    fn changes(&self) -> bool {
+        true
+    }
+
     fn target(&self, _: usize) -> Target {
         Target::Leader(Arc::clone(&self.topic), self.partition)
     }

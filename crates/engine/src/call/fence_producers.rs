@@ -38,6 +38,10 @@ impl Call for FenceProducers {
     type Answer = Vec<Result<ProducerIdentity, Error>>;
     const API: ApiKey = ApiKey::InitProducerId;
 
+    fn changes(&self) -> bool {
+        true
+    }
+
     fn versions(&self) -> (i16, i16) {
         InitTransactions::FINAL
     }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use ottla_protocol::ApiKey;
 
+use super::outcome;
 use super::target::Target;
 use crate::api::{Request, Response};
 use crate::config::Config;
@@ -54,10 +55,9 @@ pub trait Call: fmt::Debug + Send + 'static {
         false
     }
 
-    /// Whether a broker that gives this error, after which the item is asked again, may have carried it out all the same.
-    #[allow(unused_variables, reason = "the name says what implementations get")]
+    /// Whether a broker that responds with this error may still have carried out the request. Only for calls that change something.
     fn proves_nothing(&self, error: &Error) -> bool {
-        false
+        outcome::proves_nothing(error)
     }
 
     /// What an item did to a topic, if it was successful.

@@ -28,6 +28,7 @@ mod init_producer_id;
 mod interface;
 mod list_offsets;
 mod membership;
+mod outcome;
 mod partitions;
 mod running;
 mod share_heartbeat;

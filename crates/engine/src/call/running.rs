@@ -135,7 +135,7 @@ impl<C: Call> Running<C> {
         let changes = self.call.changes();
         if let Some(slot) = self.slots.get_mut(slot) {
             slot.state = State::Done(match result {
-                Err(error) if changes && slot.repeated => Err(error.earlier_may_be_done()),
+                Err(error) if changes && slot.repeated => Err(error.maybe_done()),
                 result => result,
             });
             self.undone -= 1;
@@ -166,6 +166,29 @@ impl<C: Call> Running<C> {
             }));
         }
         self.undone = self.slots.len();
+    }
+
+    /// A broker responded with this error, or not at all: an item that may have been carried out is so for good.
+    fn doubt(&mut self, slot: usize, may_be_done: bool) {
+        if let Some(slot) = self.slots.get_mut(slot) {
+            slot.repeated |= may_be_done;
+        }
+    }
+
+    /// Whether each item has its own error at the deadline: a caller then sees which of several items are done. The error of one
+    /// item is not that of another.
+    fn tells_each(&self) -> bool {
+        self.asker == Asker::Caller && self.slots.len() > 1
+    }
+
+    /// The error of the whole call, which ends before all items have their results.
+    fn ended_by(&self, error: Error) -> Error {
+        let is_doubtful =
+            |slot: &Slot<C::Found>| slot.repeated || matches!(slot.state, State::Asked);
+        match self.call.changes() && self.slots.iter().any(is_doubtful) {
+            true => error.maybe_done(),
+            false => error,
+        }
     }
 
     /// Whether the brokers have to be known first: nothing is asked before, so that slots keep their places.
@@ -276,19 +299,15 @@ impl<C: Call> Run for Running<C> {
             .saturating_duration_since(self.started)
             .as_millis();
         let failed = self.slots.iter().find_map(|slot| match &slot.state {
-            State::Done(Err(error)) => Some(error),
+            State::Done(Err(error)) if !self.tells_each() => Some(error),
             _ => None,
         });
-        let error = match self.last_error.as_ref().or(failed) {
+        let last = self.last_error.as_ref();
+        let last = last.filter(|error| !self.tells_each() || error.topic().is_none());
+        match last.or(failed) {
             Some(error) => error.clone(),
             None => Error::new(Kind::Timeout, format!("no answer within {waited} ms"))
                 .calling(C::API.name()),
-        };
-        let is_doubtful =
-            |slot: &Slot<C::Found>| slot.repeated || matches!(slot.state, State::Asked);
-        match self.call.changes() && self.slots.iter().any(is_doubtful) {
-            true => error.earlier_may_be_done(),
-            false => error,
         }
     }
 
@@ -396,17 +415,19 @@ impl<C: Call> Run for Running<C> {
                 }
                 Err(error) if !self.is_once() && self.call.is_retried(&error, self.answers) => {
                     early = self.call.is_early(&error);
-                    let may_be_done = self.call.proves_nothing(&error);
+                    self.doubt(*slot, self.call.proves_nothing(&error));
                     if let Some(slot) = self.slots.get_mut(*slot) {
                         slot.state = State::Open;
-                        slot.repeated |= may_be_done;
                         if !early {
                             slot.target.look_up_again(now, cluster);
                         }
                     }
                     again = Some(error);
                 }
-                result => self.set_done(*slot, result),
+                Err(error) => {
+                    self.doubt(*slot, self.call.proves_nothing(&error));
+                    self.set_done(*slot, Err(error));
+                }
             }
         }
         match again {
@@ -424,11 +445,11 @@ impl<C: Call> Run for Running<C> {
     fn lose(&mut self, now: Instant, cluster: &mut Cluster, slots: &[usize], orphan: &Orphan) {
         let again = orphan.may_be_repeated() && !self.is_once();
         for slot in slots {
+            self.doubt(*slot, orphan.sent);
             if !again {
                 self.set_done(*slot, Err(orphan.error.clone()));
             } else if let Some(slot) = self.slots.get_mut(*slot) {
                 slot.state = State::Open;
-                slot.repeated |= orphan.sent;
                 slot.target.look_up_again(now, cluster);
             }
         }
@@ -453,11 +474,17 @@ impl<C: Call> Run for Running<C> {
 
     fn end(self: Box<Self>, error: Option<Error>) -> AnyAnswer {
         let answer: Result<C::Answer, Error> = match error {
-            Some(error) => Err(error),
-            None => {
+            Some(error) if !self.tells_each() || error.kind() == Kind::Closed => {
+                Err(self.ended_by(error))
+            }
+            error => {
+                let changes = self.call.changes();
+                let error = error.unwrap_or_else(|| left_out("an item"));
                 let found = self.slots.into_iter().map(|slot| match slot.state {
                     State::Done(result) => result,
-                    State::Open | State::Asked => Err(left_out("an item")),
+                    State::Open if changes && slot.repeated => Err(error.clone().maybe_done()),
+                    State::Asked if changes => Err(error.clone().maybe_done()),
+                    State::Open | State::Asked => Err(error.clone()),
                 });
                 self.call.merge(found.collect())
             }

@@ -370,7 +370,7 @@ fn a_refusal_after_an_attempt_whose_answer_was_lost_proves_nothing() {
     assert!(!refused(false).may_have_been_done());
     let error = refused(true);
     assert!(error.may_have_been_done());
-    let text = "an earlier attempt may have been carried out";
+    let text = "an attempt may have been carried out";
     assert!(error.to_string().contains(text), "{error}");
 }
 
@@ -1025,4 +1025,49 @@ fn a_broker_that_names_no_brokers_is_asked_as_the_controller() {
     let found = script.engine.take_answer(&id).unwrap().unwrap();
     let error = found[0].as_ref().unwrap_err();
     assert_eq!(error.kind(), Kind::Unsupported);
+}
+
+#[test]
+fn a_deadline_leaves_each_item_its_own_outcome() {
+    let mut script = admin(&[]);
+    let mut call = create();
+    for name in ["asked", "refused", "throttled"] {
+        let mut topic = call.topics[0].clone();
+        topic.name = name.into();
+        call.topics.push(topic);
+    }
+    let id = ask(&mut script, call, 10);
+    let asked = script.run();
+    let row = |name: &str, code: ErrorCode| CreatableTopicResult {
+        name: name.into(),
+        error_code: code.0,
+        ..Default::default()
+    };
+    let topics = vec![
+        row("t", ErrorCode::NONE),
+        row("asked", ErrorCode::NOT_CONTROLLER),
+        row("refused", ErrorCode::POLICY_VIOLATION),
+        row("throttled", ErrorCode::THROTTLING_QUOTA_EXCEEDED),
+    ];
+    let response = CreateTopicsResponse {
+        topics,
+        ..Default::default()
+    };
+    script.answer(&asked[0], Response::CreateTopics(response));
+    let again = script.pass(Duration::from_secs(2));
+    let Request::CreateTopics(request) = &again[0].request else {
+        panic!("{again:?}")
+    };
+    assert_eq!(request.topics.len(), 2, "what is done is not asked again");
+    script.pass(Duration::from_secs(10));
+    let found = script.engine.take_answer(&id).unwrap().unwrap();
+    assert_eq!(found[0], Ok(()));
+    let refused = found[2].as_ref().unwrap_err();
+    assert_eq!(refused.code(), Some(ErrorCode::POLICY_VIOLATION));
+    assert!(!refused.may_have_been_done());
+    for item in [1, 3] {
+        let error = found[item].as_ref().unwrap_err();
+        assert_eq!(error.kind(), Kind::Timeout, "{error}");
+        assert!(error.may_have_been_done(), "{error}");
+    }
 }

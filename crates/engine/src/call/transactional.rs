@@ -16,6 +16,7 @@ use ottla_protocol::{ApiKey, ErrorCode};
 
 use super::interface::only;
 use super::membership::GroupMetadata;
+use super::outcome;
 use super::partitions::{by_topic, results};
 use super::{About, Asked, Call, ProducerIdentity, Target};
 use crate::api::{Request, Response};
@@ -202,6 +203,10 @@ impl Call for AddPartitionsToTxn {
     type Answer = ();
     const API: ApiKey = ApiKey::AddPartitionsToTxn;
 
+    fn changes(&self) -> bool {
+        true
+    }
+
     fn target(&self, _: usize) -> Target {
         self.member.coordinator()
     }
@@ -270,6 +275,10 @@ impl Call for AddOffsetsToTxn {
     type Answer = ();
     const API: ApiKey = ApiKey::AddOffsetsToTxn;
 
+    fn changes(&self) -> bool {
+        true
+    }
+
     fn target(&self, _: usize) -> Target {
         self.member.coordinator()
     }
@@ -333,6 +342,10 @@ impl Call for TxnOffsetCommit {
     type Found = ();
     type Answer = ();
     const API: ApiKey = ApiKey::TxnOffsetCommit;
+
+    fn changes(&self) -> bool {
+        true
+    }
 
     fn versions(&self) -> (i16, i16) {
         let (least, most) = self.member.versions(5);
@@ -430,19 +443,20 @@ impl Call for EndTxn {
         })
     }
 
-    /// Whoever is refused may have committed before: a successor fences also those whose commit was done and not answered.
+    /// A producer that is refused may have ended the transaction before: a successor also fences a producer whose commit was
+    /// carried out and whose response was lost.
     fn changes(&self) -> bool {
-        self.commits
+        true
     }
 
-    /// A coordinator also says so when it wrote the commit to its log, and learns only then that it lost its place or the replicas
-    /// it needs: its successor may find the commit there, and carry it out.
+    /// A coordinator also returns these codes when it wrote the end to its log, and then lost its place or the replicas that it
+    /// needs: the next coordinator may find the end there, and carry it out.
     fn proves_nothing(&self, error: &Error) -> bool {
         let doubtful = [
             ErrorCode::NOT_COORDINATOR,
             ErrorCode::COORDINATOR_NOT_AVAILABLE,
         ];
-        error.code().is_some_and(|code| doubtful.contains(&code))
+        error.code().is_some_and(|code| doubtful.contains(&code)) || outcome::proves_nothing(error)
     }
 
     fn take(&self, _: &[Asked], response: Response) -> Vec<Result<Self::Found, Error>> {

@@ -86,6 +86,7 @@ pub const STATES: &[&str] = &[
     "producer: a record of unknown fate was in the log",
     "producer: a record of unknown fate was not in the log",
     "reader: hid records of an aborted transaction",
+    "transaction: a refused commit may have been carried out",
     "transaction: aborted",
     "transaction: an abort was not known to be done",
     "transaction: committed with protocol 1",
@@ -397,6 +398,13 @@ fn of_answer(chance: &mut Chance, api: ApiKey) -> Option<Trouble> {
             ErrorCode::REQUEST_TIMED_OUT,
             ErrorCode::NOT_ENOUGH_REPLICAS_AFTER_APPEND,
             ErrorCode::NOT_LEADER_OR_FOLLOWER,
+        ])?),
+        // A coordinator that wrote the end, and then failed, lost its place or its replicas.
+        2 if api == ApiKey::EndTxn => Trouble::AppliedYet(chance.pick(&[
+            ErrorCode::UNKNOWN_SERVER_ERROR,
+            ErrorCode::UNKNOWN_SERVER_ERROR,
+            ErrorCode::COORDINATOR_NOT_AVAILABLE,
+            ErrorCode::NOT_COORDINATOR,
         ])?),
         0..=2 => Trouble::Refused(super::exchanges::refusal(chance, api)?),
         3..=4 => Trouble::Late(chance.millis(10, 5000)),

@@ -43,6 +43,14 @@ pub(super) fn severity(error: &Error) -> Severity {
     }
 }
 
+/// Whether the coordinator may still end the transaction after this error to EndTxn: it did not respond, it may have carried
+/// out the request, or the login was refused, which an administrator can mend.
+pub(super) fn may_pass(error: &Error) -> bool {
+    let silent = error.code().is_none() && error.kind() != Kind::Unsupported;
+    let unknown = error.may_have_been_done() && severity(error) == Severity::Abortable;
+    error.is_retriable() || silent || error.is_refusal() || unknown
+}
+
 /// The transaction can only be aborted.
 pub(super) fn abortable(cause: Error, what: &str) -> Error {
     let text = format!(
@@ -93,11 +101,18 @@ pub(super) fn aborted() -> Error {
     )
 }
 
-/// The answer to a commit did not come.
+/// A commit that the coordinator did not confirm, and that it may have carried out.
 pub(super) fn outcome_unknown(cause: Error) -> Error {
-    let text = "whether the transaction was committed is not known: its coordinator did not answer in time. The next \
-                begin_transaction() settles it first, and a log line says how it ended; until that is known, do its work \
-                again only if doing it twice does no harm";
+    let text = "whether the transaction was committed is not known: its coordinator did not confirm the commit, and may have \
+                carried it out. The next begin_transaction() settles it first, and a log line says how it ended; until that \
+                is known, do its work again only if doing it twice does no harm";
+    cause.wrap(Kind::OutcomeUnknown, text).retriable_is(false)
+}
+
+/// The producer was closed while its coordinator was requested to commit.
+pub(super) fn closed_in_commit(cause: Error) -> Error {
+    let text = "whether the transaction was committed is not known: the producer was closed before its coordinator confirmed \
+                the commit";
     cause.wrap(Kind::OutcomeUnknown, text).retriable_is(false)
 }
 
@@ -109,6 +124,11 @@ pub(super) fn not_aborted(cause: Option<Error>, two_phase: bool) -> Error {
          first. {rest}"
     );
     match cause {
+        // The same call helps when the login works again.
+        Some(cause) if cause.is_refusal() => {
+            let kind = cause.kind();
+            cause.wrap(kind, text)
+        }
         Some(cause) => cause.wrap(Kind::Timeout, text).retriable_is(true),
         None => Error::new(Kind::Timeout, text),
     }
@@ -213,14 +233,32 @@ pub(super) fn decided(token: PreparedTransaction, commits: bool) -> Error {
     Error::new(Kind::Argument, text)
 }
 
-/// The end of a prepared transaction was not answered.
+/// The end of a prepared transaction was not confirmed.
 pub(super) fn not_completed(cause: Error, commits: bool) -> Error {
     let end = if commits { "committed" } else { "aborted" };
     let text = format!(
-        "whether the prepared transaction was {end} is not known: its coordinator did not answer in time. Make the same call \
-         again, here or in another process; it does no harm twice"
+        "whether the prepared transaction was {end} is not known: its coordinator did not confirm that, and may have done it. \
+         Make the same call again, here or in another process; it does no harm twice"
     );
     cause.wrap(Kind::OutcomeUnknown, text).retriable_is(false)
+}
+
+/// The end of a prepared transaction was not confirmed, and this producer cannot request it again. `cause` is what ends the
+/// producer.
+pub(super) fn never_completed(cause: Error, commits: bool) -> Error {
+    let end = if commits { "committed" } else { "aborted" };
+    let text = format!(
+        "whether the prepared transaction was {end} is not known: an earlier attempt may have done it, and this producer cannot \
+         find out"
+    );
+    cause.wrap(Kind::OutcomeUnknown, text).retriable_is(false)
+}
+
+/// The login was refused before the end of a prepared transaction was requested.
+pub(super) fn still_prepared(cause: Error) -> Error {
+    let kind = cause.kind();
+    let text = "the transaction is still prepared: make the same call again when the login works";
+    cause.wrap(kind, text)
 }
 
 /// There is nothing to send to, to commit or to abort.

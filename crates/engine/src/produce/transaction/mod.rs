@@ -706,7 +706,7 @@ impl Transaction {
         match result {
             Ok(()) => self.joined.extend(joining.partitions),
             Err(error) => {
-                self.doubt(error.code().is_none());
+                self.doubt(error.code().is_none() || error.may_have_been_done());
                 self.fail(error, "partitions could not join the transaction");
             }
         }
@@ -718,7 +718,7 @@ impl Transaction {
                 self.identified(core, identity);
                 self.settled(core);
             }
-            Err(error) if error.is_retriable() => {
+            Err(error) if error.is_retriable() || error.is_refusal() => {
                 self.finish(core, Err(errors::not_aborted(Some(error), self.two_phase)));
             }
             Err(error) => {
@@ -760,7 +760,7 @@ impl Transaction {
             Ok(()) => Ok(Finished::Done),
             // Even if only the answer is missing: whether they are part of the transaction is not known.
             Err(error) => {
-                self.doubt(error.code().is_none());
+                self.doubt(error.code().is_none() || error.may_have_been_done());
                 self.fail(error, "the offsets could not join the transaction");
                 self.trouble().map_or(Ok(Finished::Done), Err)
             }
@@ -806,7 +806,7 @@ impl Transaction {
         let was_open = match &result {
             Ok(_) => true,
             Err(error) if error.code() == Some(ErrorCode::INVALID_TXN_STATE) => false,
-            Err(error) if error.is_retriable() || error.code().is_none() => {
+            Err(error) if errors::may_pass(error) => {
                 let commits = unsettled.unwrap_or(false);
                 self.state = State::Unsettled { commits };
                 let error = errors::not_aborted(Some(error.clone()), self.two_phase);
@@ -861,7 +861,7 @@ impl Transaction {
             Err(error) => error,
         };
         let silent = error.code().is_none() && error.kind() != Kind::Unsupported;
-        if error.is_retriable() || silent {
+        if error.may_have_been_done() || error.is_retriable() || silent {
             self.state = State::Unsettled { commits: true };
             return self.finish(core, Err(errors::outcome_unknown(error)));
         }
@@ -932,6 +932,15 @@ impl Part for Transaction {
     }
 
     fn abort(&mut self, _: Instant, core: &mut Core, cause: &Error) {
-        self.finish(core, Err(cause.clone()));
+        let running = self.running.as_ref();
+        let ends = running.filter(|running| matches!(running.step, Step::End(_)));
+        let error = match (ends.map(|running| &running.verb), &self.state) {
+            (Some(_), State::Prepared(prepared)) => {
+                errors::not_completed(cause.clone(), prepared.commits.unwrap_or(false))
+            }
+            (Some(Verb::Commit), _) => errors::closed_in_commit(cause.clone()),
+            _ => cause.clone(),
+        };
+        self.finish(core, Err(error));
     }
 }

@@ -19,6 +19,8 @@ pub(super) struct Prepared {
     pub(super) touched: bool,
     /// How it is to end, once that was asked for.
     pub(super) commits: Option<bool>,
+    /// The coordinator may have ended it: a request for that was not confirmed.
+    pub(super) may_be_done: bool,
 }
 
 impl PreparedTransaction {

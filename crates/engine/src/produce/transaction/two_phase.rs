@@ -43,6 +43,7 @@ impl Transaction {
             token: ongoing.into(),
             touched: true,
             commits: None,
+            may_be_done: false,
         });
     }
 
@@ -65,6 +66,7 @@ impl Transaction {
             token,
             touched: self.is_touched(),
             commits: None,
+            may_be_done: false,
         });
         self.finish(core, Ok(Finished::Prepared(token)));
     }
@@ -130,18 +132,37 @@ impl Transaction {
             }
             Err(error) => {
                 let silent = error.code().is_none() && error.kind() != Kind::Unsupported;
-                if error.is_retriable() || silent {
-                    let error = errors::not_completed(error, commits);
+                let may_be_done = prepared.may_be_done
+                    || error.may_have_been_done()
+                    || error.is_retriable()
+                    || silent;
+                self.state = State::Prepared(Prepared {
+                    may_be_done,
+                    ..prepared
+                });
+                let is_final =
+                    !errors::may_pass(&error) || error.code() == Some(ErrorCode::INVALID_TXN_STATE);
+                if !is_final {
+                    let error = match may_be_done {
+                        true => errors::not_completed(error, commits),
+                        false => errors::still_prepared(error),
+                    };
                     return self.finish(core, Err(error));
                 }
                 let error = match error.code() {
-                    Some(ErrorCode::INVALID_TXN_STATE) => {
+                    Some(ErrorCode::INVALID_TXN_STATE) if !may_be_done => {
                         error.adding("somebody has ended the prepared transaction otherwise")
                     }
                     _ => error,
                 };
                 self.die(error);
-                self.set_step(Step::Waits);
+                match (&self.state, may_be_done) {
+                    (State::Fatal(cause), true) => {
+                        let error = errors::never_completed(cause.clone(), commits);
+                        self.finish(core, Err(error));
+                    }
+                    _ => self.set_step(Step::Waits),
+                }
             }
         }
     }

@@ -215,6 +215,75 @@ fn who_was_fenced_or_whose_transaction_somebody_ended_is_told_for_good() {
 }
 
 #[test]
+fn an_end_that_may_be_done_is_never_reported_as_not_done() {
+    for (verb, ends) in [(Verb::Commit, "commit"), (Verb::Abort, "abort")] {
+        for (code, goes_on) in [
+            (ErrorCode::UNKNOWN_SERVER_ERROR, true),
+            (ErrorCode(9999), true),
+            (ErrorCode::INVALID_TXN_STATE, false),
+            (ErrorCode::PRODUCER_FENCED, false),
+            (ErrorCode::TRANSACTIONAL_ID_AUTHORIZATION_FAILED, false),
+        ] {
+            let mut script = prepared();
+            let id = start(&mut script, &verb);
+            let asked = next(&mut script);
+            script.cut(asked.link);
+            let again = later(&mut script, Duration::from_secs(2)).remove(0);
+            assert_eq!(name(&again), (ends, 0));
+            reply(&mut script, &again, code, 0);
+            script.run();
+            let error = end(&mut script, id).unwrap_err();
+            assert_eq!(error.kind(), Kind::OutcomeUnknown, "{code}: {error}");
+            let id = start(&mut script, &verb);
+            if !goes_on {
+                let kind = end(&mut script, id).unwrap_err().kind();
+                assert!(matches!(kind, Kind::Fenced | Kind::Fatal), "{kind:?}");
+                continue;
+            }
+            // The same call finds out, unless the producer was fenced meanwhile.
+            let asked = next(&mut script);
+            assert_eq!(name(&asked), (ends, 0));
+            reply(&mut script, &asked, ErrorCode::PRODUCER_FENCED, 0);
+            script.run();
+            let error = end(&mut script, id).unwrap_err();
+            assert_eq!(error.kind(), Kind::OutcomeUnknown, "{code}: {error}");
+        }
+    }
+}
+
+#[test]
+fn a_refused_login_leaves_a_transaction_prepared() {
+    for verb in [Verb::Commit, Verb::Abort] {
+        for sent in [true, false] {
+            let mut script = prepared();
+            let refusal = Error::from_code(ErrorCode::SASL_AUTHENTICATION_FAILED, None);
+            let id = start(&mut script, &verb);
+            let asked = next(&mut script);
+            if !sent {
+                reply(
+                    &mut script,
+                    &asked,
+                    ErrorCode::COORDINATOR_LOAD_IN_PROGRESS,
+                    0,
+                );
+            }
+            script.refusal = Some(refusal);
+            script.cut(asked.link);
+            assert!(later(&mut script, MINUTE).is_empty());
+            let error = end(&mut script, id).unwrap_err();
+            assert_eq!(error.kind() == Kind::OutcomeUnknown, sent, "{error}");
+            assert!(error.message().contains("same call again"), "{error}");
+            script.refusal = None;
+            let id = start(&mut script, &verb);
+            let asked = later(&mut script, Duration::from_millis(500)).remove(0);
+            reply(&mut script, &asked, ErrorCode::NONE, 1);
+            script.run();
+            end(&mut script, id).unwrap();
+        }
+    }
+}
+
+#[test]
 fn an_open_transaction_is_prepared_first() {
     let mut script = open(2);
     let id = start(&mut script, &complete(0, true));
