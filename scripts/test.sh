@@ -67,6 +67,6 @@ clippy=$!
 shown python $pytest -m 'not alone' --numprocesses 6 --dist worksteal --results $out/python.json "$@"
 wait $simulation $rust $clippy
 
-printf '\n==== alone: processor time, memory, import time\n'
+printf '\n==== alone: processor time, memory\n'
 shown alone $pytest -m alone --results $out/alone.json
 finish

@@ -179,6 +179,11 @@ fn about(event: &Observed) -> About<'_> {
             topic,
             partition,
             cause,
+        }
+        | Observed::PartitionDenied {
+            topic,
+            partition,
+            cause,
         } => (None, Some((topic, Some(*partition))), Some(cause)),
         Observed::PartitionsAdded { topic, .. } | Observed::TopicRecreated { topic } => {
             (None, Some((topic, None)), None)

@@ -77,6 +77,7 @@ impl Book {
             Observed::OffsetReset { .. } => "client: reset an offset",
             Observed::LogTruncated { .. } => "client: learned that a log was truncated",
             Observed::PartitionStuck { .. } => "client: could not read on without a seek",
+            Observed::PartitionDenied { .. } => "client: was denied a partition, and retried",
             Observed::BatchFailed { .. } => "client: gave a batch up",
             Observed::IdempotenceOff { .. } => "client: did without idempotence",
             Observed::ProducerIdentified { .. } => "client: got a producer id",

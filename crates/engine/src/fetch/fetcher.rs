@@ -412,8 +412,7 @@ impl Fetcher {
         } else if heals(&error) {
             retries.fail(now, cluster, position, error);
         } else {
-            let named = (&span.topic, span.partition);
-            retries.deny(now, cluster, named, position, error);
+            retries.deny(now, cluster, (&span.topic, span.partition), position, error);
         }
     }
 
@@ -573,10 +572,7 @@ impl Fetcher {
                     let error = error.partition_is(&topic, partition);
                     retries.fail(now, cluster, position, error);
                 }
-                Err(error) => {
-                    let error = error.partition_is(&topic, partition);
-                    retries.deny(now, cluster, (&topic, partition), position, error);
-                }
+                Err(error) => retries.deny(now, cluster, (&topic, partition), position, error),
             }
         }
         // Partitions whose offset was found can be fetched at once.

@@ -12,8 +12,9 @@
 //!     │     └───── pausing ───────┘  └─ no leader ┘      ├── may heal ──▶ pausing
 //!     │               ▲                                  │
 //!     │               └──────────────────────────────────┤
-//!     └── out of range, or topic made anew; drained ─────┤
-//!                                                        └── does not heal ──▶ stuck, until a seek
+//!     └── out of range, or topic recreated; drained ─────┤
+//!                                                        ├── denied ──▶ pausing, and a poll raises it once
+//!                                                        └── damaged, truncated, out of range ──▶ stuck, until a seek
 //! ```
 //!
 //! Out of range: brokers are believed that the offset is not in the log (`denial`). While they are not, the partition goes through
@@ -33,7 +34,8 @@
 //!
 //! Trouble that passes is an event, and no poll raises it: a leader that moves, a node that is gone, a topic that is
 //! missing for a while. A poll raises what a caller must act on: a partition that is stuck, a topic that may not be
-//! read or, by several answers in a row, does not exist.
+//! read or, by several answers in a row, does not exist. A denial is raised once, and requested again after a pause, since an
+//! administrator may grant the permission at any time.
 //!
 //! Each file has one reason, and imports only files above it in this table:
 //!

@@ -50,6 +50,7 @@ impl Retries {
         position: &mut Position,
         error: Error,
     ) {
+        let error = error.partition_is(topic, partition);
         if position.deny(error.clone()) {
             cluster.context.observer.tell(Observed::PartitionDenied {
                 topic: Arc::clone(topic),
