@@ -89,7 +89,8 @@ class Admin:
             timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `default.api.timeout.ms`.
 
         Raises:
-            AlreadyExistsError: A topic of that name exists.
+            AlreadyExistsError: A topic of that name exists. `may_be_done` is true if an earlier attempt of this call,
+                whose response was lost, may have created it.
             ClosedError: The client is closed.
             KafkaError: A broker refused, or none answered in time.
         """
@@ -103,7 +104,8 @@ class Admin:
             timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `default.api.timeout.ms`.
 
         Raises:
-            NotFoundError: No topic of that name exists.
+            NotFoundError: No topic of that name exists. `may_be_done` is true if an earlier attempt of this call, whose
+                response was lost, may have deleted it.
             ClosedError: The client is closed.
             KafkaError: A broker refused, or none answered in time.
         """

@@ -88,6 +88,8 @@ class KafkaError(Exception):
         cause: The cause alone; `str()` also shows the other attributes.
         attempts: How many attempts were made; 0 where the number has no meaning.
         written: For a record that was not delivered: False if it is surely not in the log, None if that is unknown.
+        may_be_done: Whether a broker may have carried out what failed, by this attempt or by an earlier one whose
+            response was lost. If False, nothing was changed.
         failures: For a call about several topics or partitions: the errors of those that failed, by name or by
             `TopicPartition`.
     """
@@ -104,6 +106,7 @@ class KafkaError(Exception):
     cause: str = ""
     attempts: int = 0
     written: bool | None = None
+    may_be_done: bool = False
     failures: Mapping[str | TopicPartition, KafkaError] = MappingProxyType({})
 
     if sys.version_info < (3, 11):

@@ -124,7 +124,7 @@ def attempts(api, address):
             api(producer.send("t", b"v"))
 
     def poll():
-        with api.consumer(address, **SOON) as consumer:
+        with api.consumer(address, socket_connection_setup_timeout_ms=500) as consumer:
             consumer.assign([TopicPartition("t", 0, 0)])
             api(consumer.poll(1.5))
 
@@ -431,8 +431,11 @@ def gone_in_the_middle(api, broker):
         with pytest.raises(errors.KafkaError, match="t") as caught:
             api.result(late)
         assert caught.value.topic == "t"
+    with promptly():
+        # An outage after the first contact ends no loop over polls.
+        assert len(api(consumer.poll(2))) == 0
     with promptly(), pytest.raises(errors.UnreachableError, match="refused"):
-        api(consumer.poll(2))
+        api(consumer.end_offsets([("t", 0)], timeout=2))
     with promptly():
         api(consumer.close())
         api(producer.close())

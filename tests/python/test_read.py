@@ -117,8 +117,8 @@ def test_a_broker_that_sends_nothing_ends_it(api):
 class Scripted:
     """A consumer's core that answers as it is told, with functions for operations."""
 
-    def __init__(self, *polls, patience):
-        self.polls, self.at, self.patience = list(polls), 0, patience
+    def __init__(self, *polls, patience, outage=None):
+        self.polls, self.at, self.patience, self.outage = list(polls), 0, patience, outage
 
     def api_timeout(self):
         return self.patience
@@ -133,17 +133,19 @@ class Scripted:
         return lambda: dict.fromkeys(partitions, 0)
 
     def end_offsets(self, partitions, timeout):
-        return lambda: dict.fromkeys(partitions, 2)
+        def ends():
+            if self.outage and self.polls == []:
+                raise self.outage
+            return dict.fromkeys(partitions, 2)
+
+        return ends
 
     def position(self, partition, timeout):
         return lambda: self.at
 
     def poll(self, timeout, max_records):
         def poll():
-            step = self.polls.pop(0)
-            if isinstance(step, Exception):
-                raise step
-            self.at += step
+            self.at += self.polls.pop(0)
             return ottla.Batch.concat([])
 
         return poll
@@ -154,24 +156,25 @@ def drive(core):
     operation = next(reading)
     while True:
         try:
-            result = operation()
-        except ottla.errors.UnreachableError as error:
-            operation = reading.throw(error)
-        else:
-            try:
-                operation = reading.send(result)
-            except StopIteration as done:
-                return done.value
+            operation = reading.send(operation())
+        except StopIteration as done:
+            return done.value
 
 
 def test_a_broker_may_come_back_while_it_reads():
-    gone = ottla.errors.UnreachableError("gone")
-    core = Scripted(1, gone, gone, 0, 1, patience=60)
+    core = Scripted(1, 0, 0, 0, 1, patience=60)
     assert len(drive(core)) == 0
     assert core.polls == []
     assert core.assigned == [TopicPartition("t", 0, 0)]
+
+
+def test_an_outage_that_outlasts_the_patience_is_the_error():
+    """Polls return nothing during an outage. A request for the log's end then says why."""
+    gone = ottla.errors.UnreachableError("gone")
     with pytest.raises(ottla.errors.UnreachableError, match="gone"):
-        drive(Scripted(1, gone, gone, gone, patience=-1))
+        drive(Scripted(1, 0, patience=-1, outage=gone))
+    with pytest.raises(ottla.errors.KafkaTimeoutError, match="though it ends at 2"):
+        drive(Scripted(1, 0, patience=-1))
 
 
 @pytest.mark.usefixtures("numbers")

@@ -128,3 +128,63 @@ def test_an_abort_whose_retry_is_refused_at_login_does_not_end_the_producer(
     assert isinstance(error, errors.AuthenticationError), repr(error)
     assert "abort_transaction()" in str(error)
     assert committed(broker) == [b"second"]
+
+
+@pytest.mark.parametrize("facade", ["sync", "aio"])
+def test_an_abort_after_a_commit_that_was_carried_out_raises(broker: Broker, facade: str) -> None:
+    def lose() -> None:
+        broker.disconnect("EndTxn", applied=True)
+        broker.fail("EndTxn", "PRODUCER_FENCED")
+
+    def sync_run() -> None:
+        with ottla.Producer(**options(broker), transactional_id="tx") as producer:
+            producer.begin_transaction()
+            producer.send(TOPIC, b"first")
+            producer.flush()
+            lose()
+            with pytest.raises(errors.UnknownOutcomeError) as failure:
+                producer.commit_transaction()
+            assert failure.value.may_be_done
+            for _ in range(2):
+                with pytest.raises(errors.ArgumentError, match="the last commit was carried out"):
+                    producer.abort_transaction()
+            with producer.transaction():
+                producer.send(TOPIC, b"second")
+
+    async def async_run() -> None:
+        async with aio.Producer(**options(broker), transactional_id="tx") as producer:
+            await producer.begin_transaction()
+            await producer.send(TOPIC, b"first")
+            await producer.flush()
+            lose()
+            with pytest.raises(errors.UnknownOutcomeError) as failure:
+                await producer.commit_transaction()
+            assert failure.value.may_be_done
+            for _ in range(2):
+                with pytest.raises(errors.ArgumentError, match="the last commit was carried out"):
+                    await producer.abort_transaction()
+            async with producer.transaction():
+                await producer.send(TOPIC, b"second")
+
+    if facade == "sync":
+        sync_run()
+    else:
+        asyncio.run(async_run())
+    assert committed(broker) == [b"first", b"second"]
+
+
+@pytest.mark.parametrize("applied", [True, False])
+def test_a_commit_of_offsets_whose_retry_is_refused_may_be_done(broker: Broker, *, applied: bool) -> None:
+    with ottla.Consumer(**options(broker), group_id="g", enable_auto_commit=False) as consumer:
+        consumer.assign([ottla.TopicPartition(TOPIC, 0)])
+        broker.disconnect("OffsetCommit", applied=applied)
+        broker.fail("OffsetCommit", "ILLEGAL_GENERATION")
+        with pytest.raises(errors.CommitFailedError, match="an attempt to commit may have been carried out") as failure:
+            consumer.commit({ottla.TopicPartition(TOPIC, 0): 7})
+        assert failure.value.may_be_done
+        found = consumer.committed([(TOPIC, 0)])[TOPIC, 0]
+        assert (found and found.offset) == (7 if applied else None)
+        broker.fail("OffsetCommit", "ILLEGAL_GENERATION")
+        with pytest.raises(errors.CommitFailedError, match="nothing was committed") as failure:
+            consumer.commit({ottla.TopicPartition(TOPIC, 0): 8})
+        assert not failure.value.may_be_done

@@ -547,10 +547,10 @@ impl SyncConsumer {
     ///     max_records: The most records to return; without it, `max.poll.records`.
     ///
     /// Returns:
-    ///     The records, as columns; an empty batch if there were none and brokers could be reached.
+    ///     The records, as columns; an empty batch if there were none. During an outage it is empty, too.
     ///
     /// Raises:
-    ///     UnreachableError: No broker could be reached in time.
+    ///     UnreachableError: No broker of the cluster was ever reached, and each address failed or timed out.
     ///     AuthenticationError: A broker does not accept the client: the leader of a partition, if not all of them.
     ///     AuthorizationError: The client may not read a topic, or not join the group.
     ///     FencedError: Another member of the group has the same `group.instance.id`.

@@ -54,6 +54,7 @@ fn facts<'py>(py: Python<'py>, error: &Error) -> PyResult<Bound<'py, PyDict>> {
     facts.set_item("cause", error.message())?;
     facts.set_item("retriable", error.is_retriable())?;
     facts.set_item("attempts", error.attempts())?;
+    facts.set_item("may_be_done", error.may_have_been_done())?;
     facts.set_item("broker", error.broker())?;
     facts.set_item("api", error.api())?;
     facts.set_item("topic", error.topic())?;

@@ -12,15 +12,9 @@ pub(super) fn is_retried(error: &Error) -> bool {
     )
 }
 
-/// What the controller's row says about a topic. `is_ours`: the error says that the change was made, and an attempt whose
-/// answer was lost made it.
-pub(super) fn result(
-    topic: &str,
-    code: ErrorCode,
-    text: Option<&str>,
-    is_ours: bool,
-) -> Result<(), Error> {
-    if code.is_error() && !is_ours {
+/// What the controller's row says about a topic.
+pub(super) fn result(topic: &str, code: ErrorCode, text: Option<&str>) -> Result<(), Error> {
+    if code.is_error() {
         return Err(Error::from_code(code, text).topic_is(&topic.into()));
     }
     Ok(())

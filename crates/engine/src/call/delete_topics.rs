@@ -60,10 +60,15 @@ impl Call for DeleteTopics {
                 .iter()
                 .find(|row| row.name.as_deref() == Some(name))?;
             let code = ErrorCode(row.error_code);
-            // The attempt whose answer was lost has deleted it.
-            let is_ours = asked.repeated && code == ErrorCode::UNKNOWN_TOPIC_OR_PARTITION;
-            let text = row.error_message.as_deref();
-            Some(controller::result(name, code, text, is_ours))
+            let result = controller::result(name, code, row.error_message.as_deref());
+            Some(match code {
+                ErrorCode::UNKNOWN_TOPIC_OR_PARTITION if asked.repeated => {
+                    result.map_err(|error| {
+                        error.adding("an earlier attempt of this call may have deleted it")
+                    })
+                }
+                _ => result,
+            })
         };
         results(items, "a topic", result)
     }

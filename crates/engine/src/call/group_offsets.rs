@@ -111,6 +111,10 @@ impl Call for OffsetCommit {
         vec![each.into_iter().collect()]
     }
 
+    fn changes(&self) -> bool {
+        true
+    }
+
     fn is_retried(&self, error: &Error, _: u32) -> bool {
         // A topic that is gone does not come back for a commit.
         error.is_retriable() && error.code() != Some(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION)
@@ -133,35 +137,40 @@ fn row(offset: &GroupOffset) -> OffsetCommitRequestPartition {
 
 /// What a caller can do about a commit that was refused.
 fn explained(error: Error) -> Error {
-    match error.code() {
+    let (kind, text) = match error.code() {
         Some(
             ErrorCode::UNKNOWN_MEMBER_ID
             | ErrorCode::ILLEGAL_GENERATION
             | ErrorCode::FENCED_MEMBER_EPOCH,
-        ) => error.wrap(
+        ) => (
             Kind::CommitFailed,
-            "nothing was committed: the group has gone on without this member, and others may read its partitions from the last \
-             commit on. Poll to join again; if polls come rarely, raise max.poll.interval.ms or lower max.poll.records",
+            "the group has gone on without this member, and others may read its partitions from the last commit on. Poll to \
+             join again; if polls come rarely, raise max.poll.interval.ms or lower max.poll.records",
         ),
-        Some(ErrorCode::STALE_MEMBER_EPOCH) => error.wrap(
+        Some(ErrorCode::STALE_MEMBER_EPOCH) => (
             Kind::CommitFailed,
-            "nothing was committed: the coordinator has given the member a new epoch, of which it has not heard in time. Commit again \
-             what it still owns",
+            "the coordinator has given the member a new epoch, of which it has not heard in time. Commit again what it still \
+             owns",
         ),
-        Some(ErrorCode::REBALANCE_IN_PROGRESS) => error.wrap(
+        Some(ErrorCode::REBALANCE_IN_PROGRESS) => (
             Kind::CommitFailed,
-            "nothing was committed: the group rebalances. Poll, and commit what is assigned then",
+            "the group rebalances. Poll, and commit what is assigned then",
         ),
-        Some(ErrorCode::FENCED_INSTANCE_ID) => error.wrap(
+        Some(ErrorCode::FENCED_INSTANCE_ID) => (
             Kind::Fenced,
-            "nothing was committed: another member has the same group.instance.id. Stop one of them",
+            "another member has the same group.instance.id. Stop one of them",
         ),
-        Some(ErrorCode::OFFSET_METADATA_TOO_LARGE) => error.wrap(
+        Some(ErrorCode::OFFSET_METADATA_TOO_LARGE) => (
             Kind::TooLarge,
-            "nothing was committed: the metadata is longer than the brokers' offset.metadata.max.bytes",
+            "the metadata is longer than the brokers' offset.metadata.max.bytes",
         ),
-        _ => error,
-    }
+        _ => return error,
+    };
+    let outcome = match error.may_have_been_done() {
+        true => "an attempt to commit may have been carried out, and this one was refused",
+        false => "nothing was committed",
+    };
+    error.wrap(kind, format!("{outcome}: {text}"))
 }
 
 /// OffsetFetch: the offsets that a group has committed.

@@ -101,8 +101,7 @@ pub enum Effect<'a> {
 pub struct Asked {
     /// The item.
     pub item: usize,
-    /// An earlier attempt may have reached a broker, and its answer was lost: what this answer reports may be the
-    /// attempt's own work.
+    /// An earlier attempt may have been carried out: what this response reports may be the work of that attempt.
     pub repeated: bool,
     /// The version of request and answer.
     pub version: i16,

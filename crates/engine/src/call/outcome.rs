@@ -19,7 +19,9 @@ pub(super) fn proves_nothing(error: &Error) -> bool {
             // The broker lost the response of another broker.
             | ErrorCode::NETWORK_EXCEPTION
             // The disk failed before, during or after the write.
-            | ErrorCode::KAFKA_STORAGE_ERROR,
+            | ErrorCode::KAFKA_STORAGE_ERROR
+            // A controller that resigns says so of changes that it wrote and that its successor may keep.
+            | ErrorCode::NOT_CONTROLLER,
         ) => true,
         Some(code) => !ErrorCode::ALL.contains(&code),
         // The response says nothing about the item, or does not fit the request.

@@ -133,6 +133,10 @@ impl Call for InitTransactions {
     type Answer = Initialized;
     const API: ApiKey = ApiKey::InitProducerId;
 
+    fn changes(&self) -> bool {
+        true
+    }
+
     fn versions(&self) -> (i16, i16) {
         if self.two_phase {
             return (TWO_PHASES, i16::MAX);

@@ -169,7 +169,7 @@ fn a_leave_that_takes_too_long_is_cut_short() {
         assert!(positions(&script).is_empty());
         let sent = asked(&mut script);
         assert_eq!(sent.len(), usize::from(step < 2), "{sent:?}");
-        let nothing: [(Arc<str>, i32, crate::consumer::Start); 0] = [];
+        let nothing: [(Arc<str>, i32, Start); 0] = [];
         script.engine.assign(script.now, nothing).unwrap();
         script.engine.told_rebalance(script.now);
         assert!(passed(&mut script, 60_000).iter().all(|it| !is_join(it)));

@@ -43,7 +43,7 @@ pub(super) fn severity(error: &Error) -> Severity {
     }
 }
 
-/// Whether the coordinator may still end the transaction after this error to EndTxn: it did not respond, it may have carried
+/// Whether the coordinator may still do as requested after this error: it did not respond, it may have carried
 /// out the request, or the login was refused, which an administrator can mend.
 pub(super) fn may_pass(error: &Error) -> bool {
     let silent = error.code().is_none() && error.kind() != Kind::Unsupported;
@@ -267,6 +267,15 @@ pub(super) fn none_open() -> Error {
         Kind::Argument,
         "no transaction is open, and a producer with a transactional.id sends only inside of one: call begin_transaction() \
          first, or write `with producer.transaction():`",
+    )
+}
+
+/// An abort came after a commit that was carried out, and whose response was lost.
+pub(super) fn was_committed() -> Error {
+    Error::new(
+        Kind::Argument,
+        "there is nothing to abort: the last commit was carried out, though its response was lost. Do not do its work again; \
+         begin_transaction() begins the next transaction",
     )
 }
 

@@ -170,12 +170,20 @@ enum State {
     /// It takes nothing more, and only its owner ends it.
     Prepared(Prepared),
     /// How the last transaction ended is not known, if it has.
-    Unsettled {
-        /// It was to be committed, and somebody may want to know.
-        commits: bool,
-    },
+    Unsettled(End),
     /// No further transaction is possible.
     Fatal(Error),
+}
+
+/// The end of a transaction that has to be settled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    /// An abort was requested.
+    Abort,
+    /// A commit was requested, and the caller does not know whether it was carried out.
+    Commit,
+    /// A commit was carried out. Only the next epoch is missing.
+    Committed,
 }
 
 #[derive(Debug, Default)]
@@ -290,7 +298,7 @@ impl Transaction {
 
     /// Whether a transaction is open, or the end of one is not known. A prepared one is not: it waits for its owner.
     pub(crate) fn is_open(&self) -> bool {
-        matches!(self.state, State::Open(_) | State::Unsettled { .. })
+        matches!(self.state, State::Open(_) | State::Unsettled(_))
     }
 
     /// Whether there is nothing that the end of a block would have to end: it is done, or prepared for its owner.
@@ -324,7 +332,7 @@ impl Transaction {
             State::Open(_) if ends => errors::ending(),
             State::Open(_) => return Ok(()),
             State::Prepared(_) => errors::prepared(),
-            State::Fresh | State::Ready | State::Unsettled { .. } => errors::none_open(),
+            State::Fresh | State::Ready | State::Unsettled(_) => errors::none_open(),
         };
         Err(error.written_is(Written::No))
     }
@@ -368,7 +376,7 @@ impl Transaction {
                 let trouble = open.trouble.clone();
                 trouble.or_else(|| self.is_aborting().then(errors::aborted))
             }
-            State::Unsettled { .. } => Some(errors::aborted()),
+            State::Unsettled(_) => Some(errors::aborted()),
             State::Fresh | State::Ready | State::Prepared(_) => None,
         }
     }
@@ -520,10 +528,13 @@ impl Transaction {
                 self.finish(core, Err(errors::still_open()));
             }
             (State::Open(_), Verb::Prepare) => self.prepare(core, deadline),
-            (State::Open(_) | State::Unsettled { .. }, Verb::Complete { .. }) => {
+            (State::Open(_) | State::Unsettled(_), Verb::Complete { .. }) => {
                 self.finish(core, Err(errors::not_prepared()));
             }
-            (State::Unsettled { .. }, Verb::Init | Verb::Begin | Verb::Abort | Verb::Keep) => {
+            (State::Unsettled(End::Committed), Verb::Abort) => {
+                self.finish(core, Err(errors::was_committed()));
+            }
+            (State::Unsettled(_), Verb::Init | Verb::Begin | Verb::Abort | Verb::Keep) => {
                 if self.facts.undecided || self.facts.under_way {
                     core.cluster.set_alarm(deadline);
                 } else {
@@ -545,10 +556,10 @@ impl Transaction {
     fn late(&mut self, core: &mut Core) {
         let error = match (&self.state, self.is_aborting()) {
             (State::Open(_), true) => {
-                self.state = State::Unsettled { commits: false };
+                self.state = State::Unsettled(End::Abort);
                 errors::not_aborted(None, self.two_phase)
             }
-            (State::Unsettled { .. }, _) => errors::not_aborted(None, self.two_phase),
+            (State::Unsettled(_), _) => errors::not_aborted(None, self.two_phase),
             (State::Open(_), false) => errors::not_flushed(self.is_preparing()),
             _ => errors::no_time(),
         };
@@ -718,7 +729,7 @@ impl Transaction {
                 self.identified(core, identity);
                 self.settled(core);
             }
-            Err(error) if error.is_retriable() || error.is_refusal() => {
+            Err(error) if errors::may_pass(&error) => {
                 self.finish(core, Err(errors::not_aborted(Some(error), self.two_phase)));
             }
             Err(error) => {
@@ -799,7 +810,7 @@ impl Transaction {
             return self.handle_commit(now, core, result);
         }
         let (unsettled, unsure) = match &self.state {
-            State::Unsettled { commits } => (Some(*commits), true),
+            State::Unsettled(end) => (Some(*end), true),
             State::Open(open) => (None, open.unsure),
             _ => (None, false),
         };
@@ -807,8 +818,7 @@ impl Transaction {
             Ok(_) => true,
             Err(error) if error.code() == Some(ErrorCode::INVALID_TXN_STATE) => false,
             Err(error) if errors::may_pass(error) => {
-                let commits = unsettled.unwrap_or(false);
-                self.state = State::Unsettled { commits };
+                self.state = State::Unsettled(unsettled.unwrap_or(End::Abort));
                 let error = errors::not_aborted(Some(error.clone()), self.two_phase);
                 return self.finish(core, Err(error));
             }
@@ -817,7 +827,7 @@ impl Transaction {
                 return self.set_step(Step::Waits);
             }
         };
-        if unsettled == Some(true) {
+        if unsettled == Some(End::Commit) {
             // The coordinator aborts what is open, and refuses to abort what was committed: so this is what happened.
             core.cluster
                 .context
@@ -826,7 +836,11 @@ impl Transaction {
                     id: Arc::clone(&self.id),
                     committed: !was_open,
                 });
-            self.state = State::Unsettled { commits: false };
+            if !was_open && verb == Verb::Abort {
+                self.state = State::Unsettled(End::Committed);
+                return self.finish(core, Err(errors::was_committed()));
+            }
+            self.state = State::Unsettled(End::Abort);
         }
         if let Ok(Some(next)) = result {
             self.identity = Some(next);
@@ -836,7 +850,7 @@ impl Transaction {
         }
         if self.facts.gap || unsure || !was_open {
             // The abort itself is done; from here on only the next epoch is missing.
-            self.state = State::Unsettled { commits: false };
+            self.state = State::Unsettled(End::Abort);
             return self.bump(now, core, deadline);
         }
         self.state = State::Ready;
@@ -862,7 +876,7 @@ impl Transaction {
         };
         let silent = error.code().is_none() && error.kind() != Kind::Unsupported;
         if error.may_have_been_done() || error.is_retriable() || silent {
-            self.state = State::Unsettled { commits: true };
+            self.state = State::Unsettled(End::Commit);
             return self.finish(core, Err(errors::outcome_unknown(error)));
         }
         let what = if error.code() == Some(ErrorCode::INVALID_TXN_STATE) {

@@ -301,3 +301,70 @@ fn partitions_whose_first_request_was_lost_need_the_next_epoch() {
     script.run();
     end(&mut script, id).unwrap();
 }
+
+#[test]
+fn an_abort_after_a_commit_that_was_carried_out_is_no_success() {
+    for level in [1, 2] {
+        let mut script = begun(level);
+        deliver(&mut script);
+        let id = start(&mut script, &Verb::Commit);
+        assert_eq!(name(&next(&mut script)), ("commit", 0));
+        later(&mut script, MINUTE);
+        assert_eq!(
+            end(&mut script, id).unwrap_err().kind(),
+            Kind::OutcomeUnknown
+        );
+
+        let id = start(&mut script, &Verb::Abort);
+        let asked = later(&mut script, Duration::from_millis(500)).remove(0);
+        assert_eq!(name(&asked), ("abort", 0));
+        reply(&mut script, &asked, ErrorCode::INVALID_TXN_STATE, 0);
+        let error = fails(&mut script, id);
+        assert_eq!(error.kind(), Kind::Argument, "{error}");
+        assert!(error.message().contains("was carried out"), "{error}");
+        // The second time no broker is requested to tell.
+        let id = start(&mut script, &Verb::Abort);
+        assert!(script.run().is_empty());
+        let error = end(&mut script, id).unwrap_err();
+        assert!(error.message().contains("was carried out"), "{error}");
+
+        let id = start(&mut script, &Verb::Begin);
+        let asked = later(&mut script, Duration::from_millis(500)).remove(0);
+        assert_eq!(
+            name(&asked),
+            ("abort", 0),
+            "a commit that is still on its way must find another epoch"
+        );
+        reply(&mut script, &asked, ErrorCode::INVALID_TXN_STATE, 0);
+        let bump = next(&mut script);
+        assert_eq!(name(&bump), ("init", 0));
+        reply(&mut script, &bump, ErrorCode::NONE, 1);
+        script.run();
+        end(&mut script, id).unwrap();
+        assert_eq!(deliver(&mut script), (1, 0));
+    }
+}
+
+#[test]
+fn a_next_epoch_whose_request_fails_without_a_code_can_be_requested_again() {
+    let mut script = begun(1);
+    deliver(&mut script);
+    let id = start(&mut script, &Verb::Commit);
+    later(&mut script, MINUTE);
+    assert_eq!(
+        end(&mut script, id).unwrap_err().kind(),
+        Kind::OutcomeUnknown
+    );
+    let id = start(&mut script, &Verb::Begin);
+    let asked = later(&mut script, Duration::from_millis(500)).remove(0);
+    reply(&mut script, &asked, ErrorCode::NONE, 0);
+    let bump = next(&mut script);
+    assert_eq!(name(&bump), ("init", 0));
+    reply(&mut script, &bump, ErrorCode::UNKNOWN_SERVER_ERROR, 0);
+    let error = fails(&mut script, id);
+    assert!(error.message().contains("begin_transaction"), "{error}");
+    let id = start(&mut script, &Verb::Begin);
+    settle(&mut script, 1, true);
+    end(&mut script, id).unwrap();
+    assert_eq!(deliver(&mut script), (1, 0));
+}
