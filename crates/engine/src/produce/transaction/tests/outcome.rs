@@ -364,7 +364,13 @@ fn a_next_epoch_whose_request_fails_without_a_code_can_be_requested_again() {
     let error = fails(&mut script, id);
     assert!(error.message().contains("begin_transaction"), "{error}");
     let id = start(&mut script, &Verb::Begin);
-    settle(&mut script, 1, true);
+    let asked = later(&mut script, Duration::from_millis(500)).remove(0);
+    assert_eq!(name(&asked), ("abort", 0));
+    reply(&mut script, &asked, ErrorCode::INVALID_TXN_STATE, 0);
+    let bump = next(&mut script);
+    assert_eq!(name(&bump), ("init", 0));
+    reply(&mut script, &bump, ErrorCode::NONE, 1);
+    script.run();
     end(&mut script, id).unwrap();
     assert_eq!(deliver(&mut script), (1, 0));
 }
