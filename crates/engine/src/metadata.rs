@@ -265,19 +265,23 @@ impl Metadata {
         self.cluster_id = None;
     }
 
-    /// Takes in a leader that a Produce or Fetch answer hinted at (KIP-951), if it is newer than what is known.
+    /// Takes in a leader that a response hinted at (KIP-951), if it is newer than what is known. `id` is that of the topic that
+    /// the request was about, or zero if brokers tell none.
     pub(crate) fn hint(
         &mut self,
-        topic: &str,
+        (topic, id): (&str, Uuid),
         partition: i32,
-        leader: i32,
-        epoch: i32,
+        (leader, epoch): (i32, i32),
         observer: &mut Observer,
     ) {
         let known = self.nodes.contains_key(&leader);
         let Some(topic) = self.topics.get_mut(topic) else {
             return;
         };
+        // The epochs of a topic that was recreated begin again at 0: a late hint of the deleted topic would stay for ever.
+        if id != Uuid::ZERO && topic.id != Uuid::ZERO && topic.id != id {
+            return;
+        }
         let entry = topic.partitions.get_mut(&partition);
         let Some(entry) = entry.filter(|entry| known && epoch > entry.leader_epoch) else {
             return;
@@ -403,9 +407,9 @@ pub(crate) mod tests {
             self.view.update(answer, version, &mut self.observer);
         }
 
-        fn hint(&mut self, partition: i32, leader: i32, epoch: i32) {
-            self.view
-                .hint("t", partition, leader, epoch, &mut self.observer);
+        fn hint(&mut self, id: Uuid, partition: i32, leader: (i32, i32)) {
+            let observer = &mut self.observer;
+            self.view.hint(("t", id), partition, leader, observer);
         }
 
         fn leader(&self, partition: i32) -> Option<(i32, i32)> {
@@ -444,8 +448,8 @@ pub(crate) mod tests {
         let mut view = Watched::default();
         view.update(&topic(ID, &[(1, 1), (2, 1)]), NEWEST);
         assert_eq!(view.leader(1), Some((2, 1)));
-        view.hint(1, 3, 4);
-        view.hint(0, 9, 4);
+        view.hint(ID, 1, (3, 4));
+        view.hint(ID, 0, (9, 4));
         view.update(&topic(ID, &[(1, 1), (2, 1)]), NEWEST);
         assert_eq!(view.leader(1), Some((3, 4)));
         assert_eq!(view.leader(0), Some((1, 1)));
@@ -456,6 +460,22 @@ pub(crate) mod tests {
         view.update(&topic(OTHER, &[(2, 1), (2, 1)]), NEWEST);
         assert_eq!(view.leader(1), Some((2, 1)));
         assert_eq!(view.told(), ["topic t was deleted and created again"]);
+    }
+
+    #[test]
+    fn a_hint_of_a_deleted_topic_is_not_one_of_the_topic_recreated_under_its_name() {
+        let mut view = Watched::default();
+        view.update(&topic(ID, &[(1, 5), (2, 5), (3, 5)]), NEWEST);
+        view.update(&topic(OTHER, &[(1, 0), (2, 0), (3, 0)]), NEWEST);
+        view.told();
+        view.hint(ID, 0, (3, 6));
+        assert_eq!(view.leader(0), Some((1, 0)));
+        view.hint(OTHER, 0, (3, 1));
+        assert_eq!(view.leader(0), Some((3, 1)));
+        // A broker without topic ids does not tell which it is.
+        view.hint(Uuid::ZERO, 1, (3, 1));
+        assert_eq!(view.leader(1), Some((3, 1)));
+        assert_eq!(view.told().len(), 2);
     }
 
     #[test]

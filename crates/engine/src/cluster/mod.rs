@@ -22,7 +22,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ottla_protocol::messages::{FindCoordinatorResponse, MetadataResponse};
-use ottla_protocol::{ApiKey, ErrorCode};
+use ottla_protocol::{ApiKey, ErrorCode, Uuid};
 
 pub(crate) use self::context::Context;
 pub(crate) use self::coordinators::Coordinator;
@@ -123,10 +123,10 @@ impl Cluster {
         self.view_version
     }
 
-    /// Takes in a leader that a Produce or Fetch answer hinted at (KIP-951).
-    pub(crate) fn hint(&mut self, topic: &str, partition: i32, leader: i32, epoch: i32) {
+    /// Takes in a leader and its epoch that a response hinted at (KIP-951), for the topic of this name and id.
+    pub(crate) fn hint(&mut self, topic: (&str, Uuid), partition: i32, leader: (i32, i32)) {
         let observer = &mut self.context.observer;
-        self.view.hint(topic, partition, leader, epoch, observer);
+        self.view.hint(topic, partition, leader, observer);
         self.view_version += 1;
     }
 

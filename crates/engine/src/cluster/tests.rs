@@ -4,8 +4,8 @@ mod refusals;
 
 use std::time::Duration;
 
-use ottla_protocol::ErrorCode;
 use ottla_protocol::messages::{ApiVersionsResponse, ListOffsetsResponse};
+use ottla_protocol::{ErrorCode, Uuid};
 
 use crate::admin::Admin;
 use crate::api::{Response, Versions};
@@ -491,7 +491,7 @@ fn a_hint_may_name_a_broker_that_is_new() {
     script.run();
     let now = script.now;
     let cluster = &mut script.engine.core.cluster;
-    cluster.hint("t", 0, 7, 5);
+    cluster.hint(("t", Uuid::ZERO), 0, (7, 5));
     assert_eq!(
         cluster.view().leader("t", 0),
         Some((1, 1)),
@@ -505,7 +505,7 @@ fn a_hint_may_name_a_broker_that_is_new() {
         (8, "a\r\nb", 1),
     ];
     cluster.meet(now, bad.into_iter().chain([(7, "b7", 9092)]));
-    cluster.hint("t", 0, 7, 5);
+    cluster.hint(("t", Uuid::ZERO), 0, (7, 5));
     assert_eq!(cluster.view().leader("t", 0), Some((7, 5)));
     let nodes: Vec<_> = cluster.view().nodes().map(|node| node.id).collect();
     assert_eq!(nodes, [1, 2, 7]);

@@ -483,7 +483,8 @@ impl Fetcher {
     /// Takes in a leader that a broker told of. Only this partition is looked at again.
     fn hint(&mut self, cluster: &mut Cluster, span: &Span, leader: i32, epoch: i32) {
         let is_seen = cluster.view_version() == self.seen_view;
-        cluster.hint(&span.topic, span.partition, leader, epoch);
+        let topic = (&*span.topic, span.topic_id);
+        cluster.hint(topic, span.partition, (leader, epoch));
         if is_seen {
             self.seen_view = cluster.view_version();
         }

@@ -174,14 +174,13 @@ impl<T: Clone> Accumulator<T> {
                 let Some((index, id)) = index.and_then(|index| open.take(index)) else {
                     continue;
                 };
-                let leader = &row.current_leader;
-                if leader.leader_id >= 0 {
-                    cluster.hint(
-                        &partition.0,
-                        row.index,
-                        leader.leader_id,
-                        leader.leader_epoch,
-                    );
+                let leader = (
+                    row.current_leader.leader_id,
+                    row.current_leader.leader_epoch,
+                );
+                let queue = self.queues.get(index).filter(|_| leader.0 >= 0);
+                if let Some(id) = queue.and_then(|queue| queue.topic_of(id)) {
+                    cluster.hint((&partition.0, id), row.index, leader);
                 }
                 self.decide(now, cluster, &sent, index, id, row);
             }
@@ -348,7 +347,9 @@ impl<T: Clone> Accumulator<T> {
         queue.failures = 0;
         queue.retry_at = None;
         queue.last_error = None;
-        queue.numbering.acknowledged(batch.stamp, batch.count);
+        let is_its_log = batch.topic_id == queue.topic_id;
+        let numbering = &mut queue.numbering;
+        numbering.acknowledged(batch.stamp, batch.count, is_its_log);
         let stored = Stored {
             base_offset: row.base_offset,
             log_append_time_ms: match row.log_append_time_ms {

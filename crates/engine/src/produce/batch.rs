@@ -4,6 +4,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use bytes::{Bytes, BytesMut};
+use ottla_protocol::Uuid;
 use ottla_protocol::compression::Compression;
 use ottla_protocol::records::{self, BatchBuilder, BatchHeader, OldMagic, ProducerState};
 
@@ -74,6 +75,7 @@ impl<T> Open<T> {
             created: self.created,
             bytes: self.bytes,
             attempts: 0,
+            topic_id: Uuid::ZERO,
             stamp: None,
             has_headers: self.builder.has_headers(),
             maybe_written: false,
@@ -99,6 +101,8 @@ pub(super) struct Batch<T> {
     /// The bytes of the largest record.
     largest: usize,
     pub(super) attempts: u32,
+    /// The topic that the last attempt was sent to; zero if the broker does not tell.
+    pub(super) topic_id: Uuid,
     pub(super) stamp: Option<Stamp>,
     /// Any of its records has headers.
     pub(super) has_headers: bool,
@@ -187,6 +191,7 @@ impl<T: Clone> Batch<T> {
             count,
             created: self.created,
             attempts: self.attempts,
+            topic_id: self.topic_id,
             // The records keep their numbers.
             stamp: self.stamp.map(|stamp| stamp.after(skip)),
             maybe_written: self.maybe_written,

@@ -152,7 +152,7 @@ impl<T: Clone> Accumulator<T> {
             });
         if let Some(queue) = self.queues.get_mut(index) {
             let leader = cluster.view().leader(name, partition);
-            queue.topic_id = id;
+            queue.belongs_to(id);
             queue.leader = leader.map(|(leader, _)| leader);
         }
         index

@@ -182,6 +182,20 @@ impl<T> Queue<T> {
         self.sent.iter_mut().find(|batch| batch.id == id)
     }
 
+    /// The id of the topic that a batch under way was sent to.
+    pub(super) fn topic_of(&self, id: BatchId) -> Option<Uuid> {
+        let batch = self.sent.iter().find(|batch| batch.id == id)?;
+        Some(batch.topic_id)
+    }
+
+    /// Takes over the topic's id. A topic that was recreated has a log that knows nothing of the producer.
+    pub(super) fn belongs_to(&mut self, topic_id: Uuid) {
+        if self.topic_id != topic_id && self.topic_id != Uuid::ZERO {
+            self.numbering.log_is_new();
+        }
+        self.topic_id = topic_id;
+    }
+
     /// Takes a batch out of those that are under way.
     pub(super) fn remove_sent(&mut self, id: BatchId) -> Option<Batch<T>> {
         let at = self.sent.iter().position(|batch| batch.id == id)?;
@@ -202,6 +216,7 @@ impl<T> Queue<T> {
             batch.stamp = Some(self.numbering.stamp(identity, batch.count, settled));
         }
         batch.attempts += 1;
+        batch.topic_id = self.topic_id;
         Some(batch)
     }
 }

@@ -76,10 +76,11 @@ impl Numbering {
         stamp
     }
 
-    /// The broker acknowledged a batch of so many records with this stamp.
-    pub(super) fn acknowledged(&mut self, stamp: Option<Stamp>, records: u32) {
-        self.established =
-            self.identity.is_none() || stamp.map(|stamp| stamp.identity) == self.identity;
+    /// The broker acknowledged a batch of so many records with this stamp. `is_its_log` says that it is in the log of the
+    /// present topic, not in that of a topic of this name that was deleted.
+    pub(super) fn acknowledged(&mut self, stamp: Option<Stamp>, records: u32, is_its_log: bool) {
+        let is_known = stamp.map(|stamp| stamp.identity) == self.identity && is_its_log;
+        self.established = self.identity.is_none() || is_known;
         if let Some(stamp) = stamp.filter(|stamp| Some(stamp.identity) == self.identity) {
             self.seen = stamp.after(records).sequence;
         }
@@ -99,6 +100,11 @@ impl Numbering {
     /// the first batch goes alone.
     pub(super) fn is_established(&self) -> bool {
         self.established || self.identity.is_none()
+    }
+
+    /// The topic was recreated: its log knows nothing of the producer, and takes any sequence number first.
+    pub(super) fn log_is_new(&mut self) {
+        self.established = false;
     }
 
     /// Ends the use of an identity and returns it: the next batch begins with another one.

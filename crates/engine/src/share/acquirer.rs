@@ -505,7 +505,7 @@ impl Acquirer {
         error: Error,
     ) {
         if leader >= 0 {
-            cluster.hint(name, key.1, leader, epoch);
+            cluster.hint((name, key.0), key.1, (leader, epoch));
         }
         if error.is_retriable() {
             cluster.refresh(now);
@@ -628,7 +628,8 @@ impl Acquirer {
                         let leader = &row.current_leader;
                         let name = self.assigned.get(&key).filter(|_| leader.leader_id >= 0);
                         if let Some(name) = name {
-                            cluster.hint(name, key.1, leader.leader_id, leader.leader_epoch);
+                            let leader = (leader.leader_id, leader.leader_epoch);
+                            cluster.hint((name, key.0), key.1, leader);
                         }
                         let code = ErrorCode(row.error_code);
                         let detail = row.error_message.as_deref();

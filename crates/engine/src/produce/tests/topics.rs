@@ -186,6 +186,58 @@ fn a_refusal_by_the_id_of_a_topic_that_was_made_anew_is_no_doubt() {
     assert_eq!(result.unwrap_err().written(), Some(Written::No));
 }
 
+/// The log of a topic that was recreated has no record of the producer, and takes any sequence number: several batches at once could
+/// be appended in another order.
+#[test]
+fn a_recreated_topic_gets_its_first_batch_alone() {
+    let mut script = sender(&[("batch.size", "100"), ("delivery.timeout.ms", "120000")]);
+    script.topic_id = Some(1);
+    refreshed(&mut script);
+    send(&mut script, 0, "first");
+    let first = one(script.pass(Duration::from_millis(5)));
+    reply(&mut script, &first, ErrorCode::NONE, 0);
+    send(&mut script, 0, &"last".repeat(20));
+    let last = one(script.pass(Duration::from_millis(5)));
+
+    script.topic_id = Some(2);
+    assert_eq!(refreshed(&mut script), ["t"]);
+    // That the deleted topic had the batch proves nothing of the new one.
+    reply(&mut script, &last, ErrorCode::NONE, 1);
+    for value in ["a", "b", "c"] {
+        send(&mut script, 0, &value.repeat(80));
+    }
+    let alone = one(script.pass(Duration::from_millis(5)));
+    assert_eq!(values(std::slice::from_ref(&alone)), [["a".repeat(80)]]);
+    assert!(script.pass(Duration::from_millis(50)).is_empty());
+    reply(&mut script, &alone, ErrorCode::NONE, 0);
+    let beside = script.run();
+    assert_eq!(values(&beside), [["b".repeat(80)], ["c".repeat(80)]]);
+}
+
+#[test]
+fn a_late_hint_of_a_deleted_topic_moves_no_leader_of_the_topic_recreated_under_its_name() {
+    let mut script = sender(&[("delivery.timeout.ms", "120000")]);
+    script.topic_id = Some(1);
+    refreshed(&mut script);
+    send(&mut script, 0, "v");
+    let asked = one(script.pass(Duration::from_millis(5)));
+    script.topic_id = Some(2);
+    refreshed(&mut script);
+    let mut late = answer_to(&asked, ErrorCode::NOT_LEADER_OR_FOLLOWER, -1);
+    late.responses[0].partition_responses[0].current_leader = LeaderIdAndEpoch {
+        leader_id: 2,
+        leader_epoch: 9,
+        ..Default::default()
+    };
+    script.answer(&asked, Response::Produce(late));
+    let leader = script.engine.metadata().leader("t", 0);
+    assert_eq!(leader.map(|(node, _)| node), Some(1));
+    let again = one(script.pass(Duration::from_secs(1)));
+    assert_eq!(script.address(again.link), "b1");
+    reply(&mut script, &again, ErrorCode::NONE, 0);
+    assert_eq!(fates(&mut script).len(), 1);
+}
+
 #[test]
 fn a_partition_that_is_not_known_is_asked_for_until_it_is_there() {
     let mut script = sender(&[]);
