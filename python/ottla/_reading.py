@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bisect
 import heapq
+import operator
 import time
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -27,15 +28,36 @@ _SLICE = 0.05
 
 
 def checked(
-    last: int | None, config: Mapping[str, ConfigValue] | None, properties: Mapping[str, Any]
+    topic: object,
+    last: object,
+    times: Mapping[str, object],
+    config: Mapping[str, ConfigValue] | None,
+    properties: Mapping[str, Any],
 ) -> dict[str, Any]:
     """Refuse what makes no sense, and choose the consumer's properties.
 
+    Args:
+        topic: The topic to read.
+        last: The most records to return.
+        times: The bounds by the names of their arguments.
+        config: Properties by Kafka's names.
+        properties: Properties as keywords.
+
     Raises:
-        ArgumentError: `last` is negative, or there is a group.
+        ArgumentError: An argument has a wrong type, `last` is negative, or there is a group.
     """
-    if last is not None and last < 0:
-        raise ArgumentError(f"last is a number of records, from 0 up, and was {last}")
+    if not isinstance(topic, str):
+        raise ArgumentError(f"topic is the name of one topic, and was {topic!r}: read several one by one")
+    if last is not None and (isinstance(last, bool) or not hasattr(last, "__index__") or operator.index(last) < 0):
+        raise ArgumentError(f"last is a number of records, from 0 up, and was {last!r}")
+    for name, moment in times.items():
+        if isinstance(moment, bool) or not (
+            moment is None or isinstance(moment, (datetime, timedelta)) or hasattr(moment, "__index__")
+        ):
+            raise ArgumentError(
+                f"{name} is milliseconds since 1970 UTC, a datetime with a time zone or a timedelta, which is so long "
+                f"ago, and was {moment!r}"
+            )
     given = dict(config or {})
     if "group_id" in properties or "group.id" in given:
         raise ArgumentError("a read belongs to no group: leave group.id out, or use a Consumer")
@@ -65,11 +87,9 @@ def steps(core: ConsumerCore, topic: str, last: int | None, since: Moment | None
         found = yield core.offsets_for_times(dict.fromkeys(partitions, _moment(until)), None)
         ends = {each: min(found[each].offset, ends[each]) if found[each] else ends[each] for each in partitions}
     parts = []
-    for partition in partitions:
-        start, end = starts[partition], ends[partition]
-        if last is not None:
-            start = max(start, end - last)
-        parts.append((yield from _part(core, TopicPartition(*partition, start), end)))
+    for each in partitions:
+        begin, end = TopicPartition(topic, each.partition, starts[each]), ends[each]
+        parts.append((yield from (_part(core, begin, end) if last is None else _tail(core, begin, end, last))))
     return Batch.concat(parts if last is None else _newest(parts, last))
 
 
@@ -103,14 +123,30 @@ def _part(core: ConsumerCore, partition: TopicPartition, end: int) -> Steps:
     return Batch.concat(batches)
 
 
+def _tail(core: ConsumerCore, partition: TopicPartition, end: int, count: int) -> Steps:
+    """The last records of a partition before an offset, but none before its own offset.
+
+    Markers of transactions, aborted records and compaction leave offsets without a record: then it reads from further
+    back.
+    """
+    start, begin, wanted = partition.offset or 0, end, count
+    pieces: list[Batch] = []
+    while begin > start and sum(map(len, pieces)) < count:
+        stop, begin = begin, max(start, begin - wanted)
+        piece = yield from _part(core, TopicPartition(partition.topic, partition.partition, begin), stop)
+        pieces.insert(0, piece)
+        wanted *= 2
+    return Batch.concat(pieces)
+
+
 def _newest(parts: list[Batch], count: int) -> list[Batch]:
-    """Of all parts together the newest records: each loses its first ones."""
+    """Of all parts together the newest records: each loses its first ones. Parts with equal timestamps take turns."""
     starts = [len(part) for part in parts]
-    newest = [(-part[-1].timestamp, index) for index, part in enumerate(parts) if len(part)]
+    newest = [(-part[-1].timestamp, 0, index) for index, part in enumerate(parts) if len(part)]
     heapq.heapify(newest)
     for _ in range(min(count, sum(starts))):
-        _, index = heapq.heappop(newest)
+        _, taken, index = heapq.heappop(newest)
         starts[index] -= 1
         if starts[index]:
-            heapq.heappush(newest, (-parts[index][starts[index] - 1].timestamp, index))
+            heapq.heappush(newest, (-parts[index][starts[index] - 1].timestamp, taken + 1, index))
     return [part[start:] for part, start in zip(parts, starts, strict=True)]

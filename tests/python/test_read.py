@@ -83,12 +83,40 @@ def test_markers_of_transactions_are_not_waited_for(api, address, topic):
     assert time.monotonic() - began < wait
 
 
+def test_the_last_records_are_counted_without_what_is_no_record(api, address, topic):
+    """Markers of transactions and records of aborted ones have offsets, too."""
+    with ottla.Producer(address, transactional_id=topic) as producer:
+        for number in range(4):
+            with producer.transaction():
+                producer.send(topic, b"%d" % number, partition=0)
+        producer.begin_transaction()
+        for _ in range(20):
+            producer.send(topic, b"aborted", partition=0)
+        producer.flush()
+        producer.abort_transaction()
+    for last in (1, 3, 4, 10):
+        batch = api(api.module.read(address, topic, last=last, isolation_level="read_committed"))
+        assert [record.value for record in batch] == [b"0", b"1", b"2", b"3"][-last:]
+
+
+def test_partitions_with_equal_timestamps_take_turns(api, address, topic):
+    with ottla.Producer(address) as producer:
+        for partition in range(2):
+            producer.send_many(topic, [b"%d" % partition] * 10, partitions=partition, timestamps=START).result(20)
+    batch = api(api.module.read(address, topic, last=6))
+    assert [record.value for record in batch] == [b"0"] * 3 + [b"1"] * 3
+
+
 def test_what_cannot_be_read(api, address, topic):
     def read(topic, **options):
         return api(api.module.read(address, topic, **options))
 
     for options, text in [
         ({"last": -1}, "last is a number of records, from 0 up, and was -1"),
+        ({"last": "10"}, "last is a number of records, from 0 up, and was '10'"),
+        ({"last": True}, "last is a number of records"),
+        ({"since": "1h"}, "since is milliseconds since 1970 UTC, .* and was '1h'"),
+        ({"until": 1.5}, "until is milliseconds"),
         ({"since": -1}, "from 0 up"),
         ({"until": datetime(2026, 1, 1)}, "time zone"),  # noqa: DTZ001 - that is the point
         ({"group_id": "g"}, "no group"),
@@ -96,6 +124,8 @@ def test_what_cannot_be_read(api, address, topic):
     ]:
         with pytest.raises(ottla.errors.ArgumentError, match=text):
             read(topic, **options)
+    with pytest.raises(ottla.errors.ArgumentError, match="topic is the name of one topic, and was "):
+        read([topic])
     with pytest.raises(ottla.errors.ConfigError, match="lingerms"):
         read(topic, lingerms=5)
     with pytest.raises(ottla.errors.NotFoundError, match="no-such-topic"):

@@ -36,8 +36,9 @@ async def read(
     Args:
         bootstrap_servers: `host:port` of one or more brokers, separated by commas or as a list.
         topic: The topic's name.
-        last: The most records to return: the newest of all partitions, by their timestamps. There are fewer where
-            compaction or transactions left gaps between the last offsets of a partition.
+        last: The most records to return: the newest of all partitions, by their timestamps. Partitions with equal
+            timestamps take turns. Where offsets have no records, as after compaction or in transactions, it reads from
+            further back.
         since: The time from which on records are read; None reads from the beginning.
         until: The time before which records are read; None reads to the end.
         config: Properties of the consumer by Kafka's names, such as `{"security.protocol": "SSL"}`.
@@ -48,7 +49,8 @@ async def read(
         The records, by partition and offset. All of them are in memory.
 
     Raises:
-        ArgumentError: `last` or a time is negative, a datetime has no time zone, or a group is given.
+        ArgumentError: `last` or a time is negative or of a wrong type, a datetime has no time zone, there are several
+            topics, or a group is given.
         ConfigError: A property is unknown or has a value that is not allowed.
         NotFoundError: The topic does not exist.
         KafkaTimeoutError: Nothing more came for `default.api.timeout.ms`.
@@ -60,7 +62,7 @@ async def read(
         print(batch.to_polars())
         ```
     """
-    config = checked(last, config, properties)
+    config = checked(topic, last, {"since": since, "until": until}, config, properties)
     async with Consumer(bootstrap_servers, config=config, **properties) as consumer:
         reading = steps(consumer._core, topic, last, since, until)  # noqa: SLF001 what both facades share
         result: Any = None
