@@ -59,7 +59,7 @@ class Admin:
         ```
     """
 
-    __slots__ = ("__weakref__", "_core")
+    __slots__ = ("__weakref__", "_core", "_report")
 
     def __init__(
         self,
@@ -71,8 +71,7 @@ class Admin:
     ) -> None:
         check_callback(on_metrics)
         self._core = _ottla.AdminCore(bootstrap_servers, config=config, **properties)
-        if on_metrics is not None:
-            _reporting.start(self._core, on_metrics)
+        self._report = _reporting.start(self._core, on_metrics) if on_metrics is not None else None
 
     def create_topics(
         self,

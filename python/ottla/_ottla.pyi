@@ -704,14 +704,14 @@ class ProducerCore:
 @disjoint_base
 class SyncProducer:
     """The compiled half of `ottla.Producer`: what is called for each record."""
-    def __new__(
-        cls,
+    def __init__(
+        self,
         bootstrap_servers: Servers | None = None,
         *,
         config: Mapping[str, ConfigValue] | None = None,
         on_metrics: Callable[[Metrics], object] | None = None,
         **properties: Unpack[ProducerProperties],
-    ) -> Self: ...
+    ) -> None: ...
     @property
     def _core(self) -> ProducerCore: ...
     def send(
@@ -852,15 +852,15 @@ class ConsumerCore:
 @disjoint_base
 class SyncConsumer:
     """The compiled half of `ottla.Consumer`: what is called for each batch, and iteration."""
-    def __new__(
-        cls,
+    def __init__(
+        self,
         bootstrap_servers: Servers | None = None,
         *,
         topics: str | Iterable[str] | None = None,
         config: Mapping[str, ConfigValue] | None = None,
         on_metrics: Callable[[Metrics], object] | None = None,
         **properties: Unpack[ConsumerProperties],
-    ) -> Self: ...
+    ) -> None: ...
     @property
     def _core(self) -> ConsumerCore: ...
     def poll(self, timeout: float | None = 1.0, *, max_records: int | None = None) -> Batch:

@@ -26,7 +26,10 @@ PATIENCE = 5.0
 
 
 class Report:
-    """The calls of one `on_metrics`. It does not keep the client alive."""
+    """The calls of one `on_metrics`. Its client keeps it, and it does not keep the client.
+
+    Nothing else keeps it either: a callback may refer to its client, which would never be collected.
+    """
 
     def __init__(self, core: Measured, callback: Callable[[Metrics], object]) -> None:
         self._core = weakref.ref(core)
@@ -61,22 +64,26 @@ class Report:
 class _Reporter:
     def __init__(self) -> None:
         self._numbers = count()
-        self._due: list[tuple[float, int, Report]] = []
+        self._due: list[tuple[float, int, weakref.ref[Report]]] = []
         self._changed = threading.Condition()
         threading.Thread(target=self._run, name="ottla-metrics", daemon=True).start()
 
     def add(self, report: Report) -> None:
         with self._changed:
-            heapq.heappush(self._due, (time.monotonic() + report.interval, next(self._numbers), report))
+            due = time.monotonic() + report.interval
+            heapq.heappush(self._due, (due, next(self._numbers), weakref.ref(report)))
             self._changed.notify()
 
     def _run(self) -> None:
         while True:
-            report = self._next()
-            if report.tell():
-                self.add(report)
+            self._tell(self._next())
 
-    def _next(self) -> Report:
+    def _tell(self, due: weakref.ref[Report]) -> None:
+        report = due()
+        if report is not None and report.tell():
+            self.add(report)
+
+    def _next(self) -> weakref.ref[Report]:
         with self._changed:
             while not self._due or self._due[0][0] > time.monotonic():
                 self._changed.wait(self._due[0][0] - time.monotonic() if self._due else None)
@@ -85,7 +92,7 @@ class _Reporter:
 
 _reporter: _Reporter | None = None
 _lock = threading.Lock()
-_reports: weakref.WeakKeyDictionary[Measured, Report] = weakref.WeakKeyDictionary()
+_reports: weakref.WeakKeyDictionary[Measured, weakref.ref[Report]] = weakref.WeakKeyDictionary()
 
 
 def _forget() -> None:
@@ -99,16 +106,21 @@ def _forget() -> None:
 os.register_at_fork(after_in_child=_forget)
 
 
-def start(core: Measured, callback: Callable[[Metrics], object]) -> None:
-    """Call `callback` with the metrics of a client every `metrics.interval.ms`, until `finish`."""
+def start(core: Measured, callback: Callable[[Metrics], object]) -> Report:
+    """Call `callback` with the metrics of a client every `metrics.interval.ms`, until `finish`.
+
+    Returns:
+        What the client has to keep as long as it wants the calls.
+    """
     global _reporter  # noqa: PLW0603 one thread for all
     report = Report(core, callback)
     with _lock:
-        _reports[core] = report
+        _reports[core] = weakref.ref(report)
         if _reporter is None:
             _reporter = _Reporter()
         reporter = _reporter
     reporter.add(report)
+    return report
 
 
 def finish(core: Measured, timeout: float | None = None) -> None:
@@ -119,6 +131,7 @@ def finish(core: Measured, timeout: float | None = None) -> None:
         timeout: Seconds to wait at most for a call that is under way; at most 5.
     """
     with _lock:
-        report = _reports.pop(core, None)
+        kept = _reports.pop(core, None)
+    report = kept() if kept is not None else None
     if report is not None:
         report.end(PATIENCE if timeout is None else min(timeout, PATIENCE))

@@ -69,7 +69,7 @@ class ShareConsumer:
         ```
     """
 
-    __slots__ = ("__weakref__", "_core", "_told")
+    __slots__ = ("__weakref__", "_core", "_report", "_told")
 
     def __init__(
         self,
@@ -83,8 +83,7 @@ class ShareConsumer:
         check_callback(on_metrics)
         self._core = _ottla.ShareConsumerCore(bootstrap_servers, topics=topics, config=config, **properties)
         self._told: Callable[[list[Acknowledgement]], object] | None = None
-        if on_metrics is not None:
-            _reporting.start(self._core, on_metrics)
+        self._report = _reporting.start(self._core, on_metrics) if on_metrics is not None else None
 
     def subscribe(self, topics: str | Iterable[str]) -> None:
         """Joins the group, and reads records of these topics and no others. The join begins at once.

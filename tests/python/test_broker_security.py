@@ -367,8 +367,11 @@ def test_a_large_answer_goes_through_tls(broker, certificates):
     with Connection(broker.bootstrap_of("SASL_SSL"), context(certificates)) as connection:
         connection.authenticate("PLAIN", ALICE)
         produced = connection.ask("Produce", 9, {"acks": -1, "timeout_ms": 1000, "topic_data": [topic]})
-        assert produced["responses"][0]["partition_responses"][0]["error_code"] == 0
-        partition = {"partition": 0, "fetch_offset": 0, "partition_max_bytes": 1 << 21, "current_leader_epoch": -1}
+        row = produced["responses"][0]["partition_responses"][0]
+        assert row["error_code"] == 0
+        # Other tests write to the topic, too.
+        offset = row["base_offset"]
+        partition = {"partition": 0, "fetch_offset": offset, "partition_max_bytes": 1 << 21, "current_leader_epoch": -1}
         fetched = connection.ask(
             "Fetch",
             12,

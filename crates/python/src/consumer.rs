@@ -9,12 +9,14 @@ use parking_lot::Mutex;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyMapping};
+use pyo3::types::{PyDict, PyMapping, PyTuple};
 use pyo3::{PyTraverseError, PyVisit};
 
+use crate::arguments::Arguments;
 use crate::assignors::{AssignorQuestion, Assignors};
 use crate::batch::{Batch, Record};
 use crate::decoder::Decoder;
+use crate::initialized::Initialized;
 use crate::open::{self, Opened};
 use crate::operation::Operation;
 use crate::partitions::{
@@ -511,33 +513,52 @@ impl Drop for ConsumerCore {
 /// The compiled half of `ottla.Consumer`: what is called for each batch, and iteration.
 #[pyclass(frozen, subclass, module = "ottla._ottla", weakref)]
 pub(crate) struct SyncConsumer {
-    core: Py<ConsumerCore>,
+    core: Initialized<ConsumerCore>,
 }
 
 #[pymethods]
 impl SyncConsumer {
     #[new]
-    #[pyo3(signature = (bootstrap_servers = None, *, topics = None, config = None, on_metrics = None, **properties))]
-    fn new<'py>(
+    #[pyo3(
+        signature = (*_args, **_properties),
+        text_signature = "(bootstrap_servers=None, *, topics=None, config=None, on_metrics=None, **properties)"
+    )]
+    fn new(_args: &Bound<'_, PyTuple>, _properties: Option<&Bound<'_, PyDict>>) -> Self {
+        SyncConsumer {
+            core: Initialized::default(),
+        }
+    }
+
+    #[pyo3(signature = (*positional, **properties))]
+    fn __init__<'py>(
+        &self,
         py: Python<'py>,
-        bootstrap_servers: Option<&Bound<'py, PyAny>>,
-        topics: Option<&Bound<'py, PyAny>>,
-        config: Option<&Bound<'py, PyMapping>>,
-        on_metrics: Option<&Bound<'py, PyAny>>,
+        positional: &Bound<'py, PyTuple>,
         properties: Option<&Bound<'py, PyDict>>,
-    ) -> PyResult<Self> {
-        metrics::check_callback(py, on_metrics)?;
-        let core = ConsumerCore::new(py, bootstrap_servers, topics, config, properties)?;
+    ) -> PyResult<()> {
+        let example = "Consumer(\"host:9092\", topics=[\"flights\"])";
+        let given = Arguments::new("Consumer", example, positional, properties)?;
+        let on_metrics = given.take("on_metrics")?;
+        metrics::check_callback(py, on_metrics.as_ref())?;
+        let core = ConsumerCore::new(
+            py,
+            given.bootstrap_servers.as_ref(),
+            given.take("topics")?.as_ref(),
+            given.config()?.as_ref(),
+            Some(&given.properties),
+        )?;
         let core = Bound::new(py, core)?;
-        metrics::report(&core, on_metrics)?;
-        Ok(SyncConsumer {
-            core: core.unbind(),
-        })
+        let reports = metrics::report(&core, on_metrics.as_ref())?;
+        self.core.set(core, reports)
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.core.traverse(&visit)
     }
 
     #[getter]
-    fn _core(&self, py: Python<'_>) -> Py<ConsumerCore> {
-        self.core.clone_ref(py)
+    fn _core(&self, py: Python<'_>) -> PyResult<Py<ConsumerCore>> {
+        Ok(self.core.get()?.clone_ref(py))
     }
 
     /// Waits for records, and returns as soon as there is one.
@@ -571,25 +592,25 @@ impl SyncConsumer {
         timeout: Option<f64>,
         max_records: Option<usize>,
     ) -> PyResult<Batch> {
-        poll(py, self.core.get(), timeout, max_records)
+        poll(py, self.core.get()?.get(), timeout, max_records)
     }
 
     /// Calls the listener that a rebalance waits for.
     fn _tell(&self, py: Python<'_>) -> PyResult<()> {
-        tell(py, self.core.get())
+        tell(py, self.core.get()?.get())
     }
 
     /// Iterates over batches without end; none of them is empty. It waits while there are no records.
-    fn batches(&self, py: Python<'_>) -> Batches {
-        Batches {
-            core: self.core.clone_ref(py),
-        }
+    fn batches(&self, py: Python<'_>) -> PyResult<Batches> {
+        Ok(Batches {
+            core: self.core.get()?.clone_ref(py),
+        })
     }
 
-    fn __iter__(&self, py: Python<'_>) -> Records {
-        Records {
-            core: self.core.clone_ref(py),
-        }
+    fn __iter__(&self, py: Python<'_>) -> PyResult<Records> {
+        Ok(Records {
+            core: self.core.get()?.clone_ref(py),
+        })
     }
 }
 

@@ -11,6 +11,7 @@
 use pyo3::prelude::*;
 
 mod admin;
+mod arguments;
 mod arrow;
 mod assignors;
 mod batch;
@@ -22,6 +23,7 @@ mod delivery;
 mod encoding;
 mod errors;
 mod events;
+mod initialized;
 mod log;
 mod memory;
 mod metrics;

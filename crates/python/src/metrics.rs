@@ -44,17 +44,18 @@ pub(crate) fn check_callback(
     Ok(())
 }
 
-/// Has `on_metrics`, if there is one, called with the metrics of a client for threads again and again.
+/// Has `on_metrics`, if there is one, called with the metrics of a client for threads again and again, as long as the caller keeps
+/// what this returns.
 pub(crate) fn report<'py>(
     core: &Bound<'py, PyAny>,
     on_metrics: Option<&Bound<'py, PyAny>>,
-) -> PyResult<()> {
+) -> PyResult<Option<Py<PyAny>>> {
     static START: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    if let Some(callback) = on_metrics {
-        let start = START.import(core.py(), "ottla._reporting", "start")?;
-        start.call1((core, callback))?;
-    }
-    Ok(())
+    let Some(callback) = on_metrics else {
+        return Ok(None);
+    };
+    let start = START.import(core.py(), "ottla._reporting", "start")?;
+    Ok(Some(start.call1((core, callback))?.unbind()))
 }
 
 /// The table of metrics, a dict for each: the client's role, group, name, names of tags, kind, unit, doc.

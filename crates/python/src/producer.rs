@@ -12,7 +12,9 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyMapping, PyTuple};
 
+use crate::arguments::Arguments;
 use crate::delivery::{AsyncDelivery, Delivery};
+use crate::initialized::Initialized;
 use crate::open::{self, Opened};
 use crate::operation::Operation;
 use crate::outgoing::Outgoing;
@@ -369,36 +371,48 @@ impl Drop for ProducerCore {
 /// The compiled half of `ottla.Producer`: what is called for each record.
 #[pyclass(frozen, subclass, module = "ottla._ottla", weakref)]
 pub(crate) struct SyncProducer {
-    core: Py<ProducerCore>,
+    core: Initialized<ProducerCore>,
 }
 
 #[pymethods]
 impl SyncProducer {
     #[new]
-    #[pyo3(signature = (bootstrap_servers = None, *, config = None, on_metrics = None, **properties))]
-    fn new<'py>(
+    #[pyo3(
+        signature = (*_args, **_properties),
+        text_signature = "(bootstrap_servers=None, *, config=None, on_metrics=None, **properties)"
+    )]
+    fn new(_args: &Bound<'_, PyTuple>, _properties: Option<&Bound<'_, PyDict>>) -> Self {
+        SyncProducer {
+            core: Initialized::default(),
+        }
+    }
+
+    #[pyo3(signature = (*positional, **properties))]
+    fn __init__<'py>(
+        &self,
         py: Python<'py>,
-        bootstrap_servers: Option<&Bound<'py, PyAny>>,
-        config: Option<&Bound<'py, PyMapping>>,
-        on_metrics: Option<&Bound<'py, PyAny>>,
+        positional: &Bound<'py, PyTuple>,
         properties: Option<&Bound<'py, PyDict>>,
-    ) -> PyResult<Self> {
-        metrics::check_callback(py, on_metrics)?;
-        let core = ProducerCore::new(py, bootstrap_servers, config, properties)?;
+    ) -> PyResult<()> {
+        let example = "Producer(\"host:9092\"), and the topic in send(topic, value)";
+        let given = Arguments::new("Producer", example, positional, properties)?;
+        let on_metrics = given.take("on_metrics")?;
+        metrics::check_callback(py, on_metrics.as_ref())?;
+        let servers = given.bootstrap_servers.as_ref();
+        let config = given.config()?;
+        let core = ProducerCore::new(py, servers, config.as_ref(), Some(&given.properties))?;
         let core = Bound::new(py, core)?;
-        metrics::report(&core, on_metrics)?;
-        Ok(SyncProducer {
-            core: core.unbind(),
-        })
+        let reports = metrics::report(&core, on_metrics.as_ref())?;
+        self.core.set(core, reports)
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        visit.call(&self.core)
+        self.core.traverse(&visit)
     }
 
     #[getter]
-    fn _core(&self, py: Python<'_>) -> Py<ProducerCore> {
-        self.core.clone_ref(py)
+    fn _core(&self, py: Python<'_>) -> PyResult<Py<ProducerCore>> {
+        Ok(self.core.get()?.clone_ref(py))
     }
 
     /// Puts a record into its batch and returns at once.
@@ -447,7 +461,7 @@ impl SyncProducer {
             ));
         }
         let mut record = Outgoing::new(topic, value, key, partition, timestamp, headers)?;
-        let core = self.core.get();
+        let core = self.core.get()?.get();
         let left = match &core.partitioner {
             Some(_) => Some(core.place_in_time(py, topic, &mut record)?),
             None => None,
