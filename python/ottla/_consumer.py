@@ -66,7 +66,7 @@ class Consumer(_ottla.SyncConsumer):
     Records that cannot be read stop their own partition only. All before them come; then a `CorruptRecordError` names
     them, once. The next poll or loop goes on with other partitions, and `seek` with the error's `next_offset` passes
     over them. Until then the error comes again when nothing else does: at the end of a poll's timeout, in a loop after
-    `default.api.timeout.ms`, and at once if no other assigned partition can be read.
+    `default.api.timeout.ms`.
 
     Example:
         ```python

@@ -883,7 +883,7 @@ class SyncConsumer:
             NotFoundError: A topic does not exist.
             CorruptRecordError: Records do not decode. Those before them came first, and its partition stays there until
                 a seek to its `next_offset`; other partitions are read on. It is raised again when nothing else
-                came in time, or nothing else can be read.
+                came in time.
             ClosedError: The consumer is closed.
         """
     def _tell(self) -> None: ...

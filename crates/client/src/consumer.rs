@@ -318,7 +318,7 @@ impl<D: Decode> Consumer<D> {
     /// an error came in between. At once: an offset out of range under `auto.offset.reset=none`;
     /// records that do not decode, after all that stand before them; an unknown topic; nothing assigned; once, an error that the client
     /// goes on to retry, such as a denied permission. A partition stops only
-    /// itself: until a seek, its error comes again only at a deadline by which nothing else came, or if no other partition can be read.
+    /// itself: until a seek, its error comes again only at a deadline by which nothing else came.
     pub async fn poll(
         &self,
         timeout: Duration,

@@ -75,7 +75,7 @@ class Consumer:
     Records that cannot be read stop their own partition only. All before them come; then a `CorruptRecordError` names
     them, once. The next poll or loop goes on with other partitions, and `seek` with the error's `next_offset` passes
     over them. Until then the error comes again when nothing else does: at the end of a poll's timeout, in a loop after
-    `default.api.timeout.ms`, and at once if no other assigned partition can be read.
+    `default.api.timeout.ms`.
 
     Example:
         ```python
@@ -322,7 +322,7 @@ class Consumer:
             NotFoundError: A topic does not exist.
             CorruptRecordError: Records do not decode. Those before them came first, and its partition stays there until
                 a seek to its `next_offset`; other partitions are read on. It is raised again when nothing else
-                came in time, or nothing else can be read.
+                came in time.
             ClosedError: The consumer is closed.
         """
         deadline = None if timeout is None else time.monotonic() + timeout
