@@ -128,6 +128,11 @@ __all__ = [
     "transform",
 ]
 
+
+def __dir__() -> list[str]:
+    return __all__
+
+
 for _public in (
     Admin,
     Assignor,

@@ -73,6 +73,10 @@ __all__ = [
 ]
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 class KafkaError(Exception):
     """The root of all errors about Kafka.
 

@@ -62,6 +62,11 @@ if TYPE_CHECKING:
 
 __all__ = ["extract", "instrument", "observe", "process"]
 
+
+def __dir__() -> list[str]:
+    return __all__
+
+
 _SCHEMA = "https://opentelemetry.io/schemas/1.34.0"
 # Those that the conventions ask for.
 _SECONDS = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import inspect
 from pathlib import Path
 
@@ -97,3 +98,12 @@ def test_no_verb_is_written_twice():
         if isinstance(cls, type):
             private = {each for each in vars(cls) if each.startswith("_") and not each.startswith("__")}
             assert private <= {"_core", "_notify", "_watch", "_tell", "_repr_html_"}, name
+
+
+@pytest.mark.parametrize("module", ["", ".aio", ".errors", ".log", ".otel", ".protocol", ".spark", ".testing"])
+def test_completion_offers_what_is_public(module: str) -> None:
+    """Consoles and notebooks complete what `dir` lists: also what is imported on first use, and no import of ours."""
+    found = importlib.import_module(f"ottla{module}")
+    assert dir(found) == sorted(found.__all__)
+    for name in dir(found):
+        assert getattr(found, name) is not None

@@ -28,3 +28,7 @@ from ottla.aio._share import ShareConsumer
 from ottla.aio._transform import Transform, transform
 
 __all__ = ["Admin", "Consumer", "Deliveries", "Delivery", "Producer", "ShareConsumer", "Transform", "read", "transform"]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -34,6 +34,11 @@ if TYPE_CHECKING:
 
 __all__ = ["DEFAULT_BYTES", "INTERNAL_TOPICS", "Log", "LogRange", "open_log", "read_log"]
 
+
+def __dir__() -> list[str]:
+    return __all__
+
+
 INTERNAL_TOPICS: frozenset[str] = frozenset(_ottla.internal_topics())
 """The topics that `read_log` reads only if they are named."""
 

@@ -75,3 +75,7 @@ __all__ = [
     "error_response",
     "read_segment",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -36,6 +36,10 @@ if TYPE_CHECKING:
 __all__ = ["commit_listener", "ensure_java", "offsets_behind_latest", "read_kafka", "register", "stream_kafka"]
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 # They need PySpark, which the others need only when they are called.
 _OF_FRAMES = {"read_kafka": "ottla.spark.mapped", "stream_kafka": "ottla.spark.foreach_batch"}
 

@@ -65,6 +65,10 @@ __all__ = [
 ]
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 class TelemetryPush(NamedTuple):
     """Metrics that a client pushed (KIP-714).
 
