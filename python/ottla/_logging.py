@@ -4,8 +4,8 @@ Threads of the Rust runtime never attach to Python. They put events into a queue
 ring a descriptor. A thread of Python's, which starts with the first client, waits for that and logs them. A close logs
 what there is before it returns.
 
-The loggers are `ottla.connection`, `ottla.cluster`, `ottla.consumer` and `ottla.producer`. An event that none of them
-is enabled for is not even made.
+The loggers are `ottla.connection`, `ottla.cluster`, `ottla.consumer` and `ottla.producer`. Events of level DEBUG, of
+which each request has some, are made only while one of them is enabled for DEBUG.
 """
 
 from __future__ import annotations
@@ -19,11 +19,12 @@ from typing import Any
 from ottla._ottla import EventQueue
 from ottla._watching import watch
 
-# All loggers that events go to; their levels say which events are worth making.
+# All loggers that events go to; their levels say whether events of level DEBUG are made.
 _LOGGERS = [logging.getLogger(f"ottla.{name}") for name in ("connection", "cluster", "consumer", "producer")]
-_LEVELS = (logging.DEBUG, logging.INFO, logging.WARNING)
 # Seconds that a close waits for another thread that is logging, perhaps in a handler that never returns.
 _PATIENCE = 5.0
+# Seconds after which a level that was changed counts, if no event comes before: `logging` does not report changes.
+_LOOK = 1.0
 
 
 class _Listener:
@@ -32,15 +33,15 @@ class _Listener:
         # Held from before events are taken until they are logged, so that they stay in order and a close misses none.
         # A handler may close a client of its own.
         self._logging = threading.RLock()
-        watch(self.queue, self._serve, name="ottla-logging")
+        watch(self.queue, self._serve, name="ottla-logging", every=_LOOK)
 
     def look(self) -> None:
         """Follow the levels of the loggers, which anybody may change at any time."""
-        wanted = (level for level in _LEVELS if any(logger.isEnabledFor(level) for logger in _LOGGERS))
-        self.queue.listen(next(wanted, logging.WARNING))
+        is_verbose = any(logger.isEnabledFor(logging.DEBUG) for logger in _LOGGERS)
+        self.queue.listen(logging.DEBUG if is_verbose else logging.INFO)
 
     def drain(self) -> None:
-        if not self._logging.acquire(timeout=_PATIENCE):
+        if not self._logging.acquire(timeout=0 if _holds_lock_of_logging() else _PATIENCE):
             return
         try:
             events, dropped = self.queue.drain()
@@ -57,6 +58,18 @@ class _Listener:
     def _serve(self) -> None:
         self.drain()
         self.look()
+
+
+def _holds_lock_of_logging() -> bool:
+    """Whether this thread holds a lock that the thread that logs may wait for.
+
+    So does a handler that closes its client in its own `close`, or whoever configures `logging`: a wait for that thread
+    would have no end.
+    """
+    handlers = [handler() for handler in getattr(logging, "_handlerList", ())]
+    locks = [getattr(logging, "_lock", None), *(getattr(handler, "lock", None) for handler in handlers)]
+    # As `threading.Condition` asks its lock.
+    return any(getattr(lock, "_is_owned", lambda: False)() for lock in locks)
 
 
 def _log(level: int, logger: str, text: str, fields: dict[str, Any]) -> None:

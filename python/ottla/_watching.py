@@ -15,7 +15,11 @@ if TYPE_CHECKING:
 
 
 def watch(
-    queue: CompletionQueue | EventQueue | SaslQueue, serve: Callable[[], object], *, name: str
+    queue: CompletionQueue | EventQueue | SaslQueue,
+    serve: Callable[[], object],
+    *,
+    name: str,
+    every: float | None = None,
 ) -> threading.Thread:
     """Start a daemon thread that calls `serve` whenever the queue has entries.
 
@@ -26,6 +30,7 @@ def watch(
         queue: The queue, whose descriptor becomes readable.
         serve: Takes the entries. Its exceptions go to `sys.excepthook` and do not end the thread.
         name: The thread's name.
+        every: Seconds after which `serve` is called also without entries.
 
     Raises:
         OSError: The process has no free descriptor.
@@ -34,7 +39,7 @@ def watch(
     selector = selectors.DefaultSelector()
     try:
         selector.register(queue, selectors.EVENT_READ)
-        thread = threading.Thread(target=_run, args=(selector, serve), name=name, daemon=True)
+        thread = threading.Thread(target=_run, args=(selector, serve, every), name=name, daemon=True)
         thread.start()
     except BaseException:
         selector.close()
@@ -42,9 +47,9 @@ def watch(
     return thread
 
 
-def _run(selector: selectors.BaseSelector, serve: Callable[[], object]) -> None:
+def _run(selector: selectors.BaseSelector, serve: Callable[[], object], every: float | None) -> None:
     while True:
-        selector.select()
+        selector.select(every)
         try:
             serve()
         except BaseException:  # noqa: BLE001 such as a sys.exit() in a log handler, which must not end the thread

@@ -7,11 +7,13 @@ import os
 import subprocess
 import sys
 import threading
+import time
 
 import pytest
 
 import ottla
 from tests.ports import held_port
+from tests.waiting import wait_for_ours
 
 
 @pytest.fixture
@@ -81,12 +83,12 @@ def test_only_what_a_logger_is_enabled_for(api, caplog, address, level, kinds):
     assert {record.levelno >= level for record in caplog.records} <= {True}
 
 
-def test_what_nobody_is_enabled_for_is_not_even_made(address, monkeypatch):
-    """Nothing comes out of the queue that would then be thrown away."""
+def test_debug_events_that_nobody_is_enabled_for_are_not_even_made(address, monkeypatch):
+    """Each request has some: none comes out of the queue that would then be thrown away."""
     from ottla import _logging
 
     drained = []
-    monkeypatch.setattr(_logging, "_log", lambda *event: drained.append(event))
+    monkeypatch.setattr(_logging, "_log", lambda level, *_: drained.append(level))
     for level, some in ((logging.WARNING, False), (logging.DEBUG, True)):
         logging.getLogger("ottla.connection").setLevel(level)
         try:
@@ -94,7 +96,71 @@ def test_what_nobody_is_enabled_for_is_not_even_made(address, monkeypatch):
                 admin.list_topics()
         finally:
             logging.getLogger("ottla.connection").setLevel(logging.NOTSET)
-        assert bool(drained) == some
+        assert (logging.DEBUG in drained) == some
+
+
+@pytest.mark.parametrize("level", [logging.DEBUG, logging.INFO])
+def test_a_level_may_be_lowered_at_any_time(address, caplog, level):
+    """Also after the first client was made, and while no event comes that would show it."""
+    with ottla.Admin(address) as admin:
+        admin.list_topics()
+        with caplog.at_level(level, "ottla"):
+            if level == logging.INFO:
+                # From the next event on.
+                with ottla.Admin(address) as other:
+                    other.list_topics()
+                assert "Connected" in {record.kind for record in caplog.records}
+                return
+            told = lambda: {record.kind for record in caplog.records if record.levelno == logging.DEBUG}  # noqa: E731
+            wait_for_ours(lambda: admin.list_topics() is not None and "Answered" in told(), "events of requests")
+
+
+class ClosesItsClient(logging.Handler):
+    """As handlers that send records to Kafka do."""
+
+    def __init__(self, address):
+        super().__init__()
+        self.producer = ottla.Producer(address)
+        self.emitting = threading.Event()
+
+    def handle(self, record):
+        self.emitting.set()
+        return super().handle(record)
+
+    def close(self):
+        with self.lock:
+            self.producer.close()
+        super().close()
+
+
+@pytest.mark.parametrize("way", ["handler", "logging"])
+def test_a_close_under_a_lock_of_logging_does_not_wait_for_the_thread_that_logs(nobody, monkeypatch, way):
+    """That thread waits for the same lock."""
+    from ottla import _logging
+
+    monkeypatch.setattr(_logging, "_PATIENCE", 120.0)
+    handler = ClosesItsClient(nobody)
+    logger = logging.getLogger("ottla.connection")
+    logger.addHandler(handler)
+    try:
+        handler.acquire()
+        other = ottla.Consumer(nobody)
+        other.assign([("t", 0)])
+        waiting = threading.Thread(target=polls, args=(other,))
+        waiting.start()
+        assert handler.emitting.wait(20), "the thread that logs waits for the handler's lock"
+        began = time.monotonic()
+        if way == "handler":
+            handler.close()
+        else:
+            logging.shutdown([lambda: handler])
+        assert time.monotonic() - began < 60
+    finally:
+        handler.release()
+        logger.removeHandler(handler)
+    other.close()
+    waiting.join(20)
+    assert not waiting.is_alive()
 
 
 def test_a_handler_that_fails_hides_nothing(api, caplog, nobody, capsys):
