@@ -659,3 +659,32 @@ def test_no_secret_of_aws_is_said_at_any_level(monkeypatch, caplog):
     # A signature is 64 hexadecimal digits, and lets in whoever says it within its time.
     assert [text for text in shown.texts() if re.search(r"\b[0-9a-f]{64}\b", text)] == []
     assert shown.found([key, session]) == []
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "waited_for"),
+    [
+        ("OAUTHBEARER", "a token, from sasl_token or from the token endpoint"),
+        ("AWS_MSK_IAM", "AWS credentials, from sasl_token or from where they are looked up"),
+    ],
+)
+def test_a_callback_that_hangs_is_named(mechanism, waited_for):
+    released = threading.Event()
+    keys = {"aws_keys": {"AKIDEXAMPLE": "key"}} if mechanism == "AWS_MSK_IAM" else {}
+    with Broker(listeners=[f"SASL_PLAINTEXT mechanisms={mechanism}"], **keys) as broker:
+        options = {
+            "security_protocol": "SASL_PLAINTEXT",
+            "sasl_allow_plaintext": True,
+            "sasl_mechanism": mechanism,
+            **({"sasl_aws_region": "eu-west-1"} if mechanism == "AWS_MSK_IAM" else {}),
+            "socket_connection_setup_timeout_ms": 500,
+            "default_api_timeout_ms": 5000,
+        }
+        try:
+            with (
+                ottla.Admin(broker.bootstrap_servers, sasl_token=released.wait, **options) as admin,
+                pytest.raises(ottla.errors.UnreachableError, match=f"the client still waits for {waited_for}"),
+            ):
+                admin.list_topics()
+        finally:
+            released.set()

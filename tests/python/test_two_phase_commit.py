@@ -195,7 +195,8 @@ def test_another_process_ends_what_a_killed_one_prepared(api: Api, cluster: Brok
         if how == "by initialising":
             api(producer.init_transactions())
         else:
-            meant = {"another": "0:0", "no token": None}.get(how, token)
+            producer_id = int(token.partition(":")[0])
+            meant = {"another": f"{producer_id + 1}:0", "no token": None}.get(how, token)
             completed = api(producer.complete_transaction(meant, commit=how != "not to commit"))
             assert completed is expected
         assert committed(bootstrap, identity) == expected
@@ -346,7 +347,7 @@ def test_the_time_of_each_verb_is_measured(api: Api, cluster: Broker, identity: 
             assert 0 < total(producer, verb) <= time.perf_counter_ns() - before
         aborted = total(producer, "abort")
         assert total(producer, "prepare") == 0
-        prepare(api, producer, identity)
+        prepared = prepare(api, producer, identity)
         assert total(producer, "prepare") > 0
-        api(producer.complete_transaction("0:0"))
+        api(producer.complete_transaction(f"{prepared.producer_id + 1}:0"))
         assert total(producer, "abort") > aborted

@@ -37,6 +37,19 @@ impl Question {
         }
     }
 
+    /// What answers it, in words: for an error when no answer comes.
+    pub(crate) fn provider(&self) -> &'static str {
+        match self {
+            Question::Token => "a token, from sasl_token or from the token endpoint",
+            Question::Payload => {
+                "AWS credentials, from sasl_token or from where they are looked up"
+            }
+            Question::Context(_) | Question::Unwrap(_) | Question::Wrap(_) => {
+                "the system's Kerberos library, or its key distribution centre"
+            }
+        }
+    }
+
     /// The bytes that the question is about.
     pub fn bytes(&self) -> &[u8] {
         match self {

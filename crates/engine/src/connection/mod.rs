@@ -102,6 +102,17 @@ enum Stage {
     },
 }
 
+/// Who has to do something that is not a response to a request.
+#[derive(Clone, Copy, Debug)]
+enum Awaited {
+    /// The broker.
+    Broker,
+    /// The client, which computes.
+    Own,
+    /// Code of the caller or another server: what it is, in words.
+    Provider(&'static str),
+}
+
 /// The state of one connection. Bytes go in and come out; the owner moves them.
 #[derive(Debug)]
 pub struct Connection {
@@ -129,7 +140,7 @@ pub struct Connection {
     /// What the mechanism needs, until the owner looks after it.
     need: Option<Need>,
     /// Something that is not a request is awaited: what the mechanism needs, or bytes without a header.
-    awaits: bool,
+    awaits: Option<Awaited>,
     passed_over: u64,
     /// Whether a request of the owner was answered.
     answered: bool,
@@ -181,7 +192,7 @@ impl Connection {
             heard: VecDeque::new(),
             transmit: VecDeque::new(),
             need: None,
-            awaits: false,
+            awaits: None,
             passed_over: 0,
             answered: false,
         };
@@ -359,7 +370,7 @@ impl Connection {
 
     /// Whether nothing is under way.
     pub fn is_idle(&self) -> bool {
-        self.in_flight.is_empty() && !self.awaits
+        self.in_flight.is_empty() && self.awaits.is_none()
     }
 
     /// Every frame was written: the tokens of the requests that have no answer, and their bytes.
@@ -370,7 +381,7 @@ impl Connection {
     /// When [`Connection::handle_timeout`] is due.
     pub fn next_timeout(&self) -> Option<Instant> {
         let renewal = self.renew_at.filter(|_| self.is_ready());
-        let awaited = Some(self.deadline).filter(|_| self.awaits);
+        let awaited = Some(self.deadline).filter(|_| self.awaits.is_some());
         let others = renewal.into_iter().chain(awaited);
         self.in_flight.deadline().into_iter().chain(others).min()
     }
@@ -384,8 +395,13 @@ impl Connection {
         if let Some(overdue) = self.in_flight.overdue(now) {
             return Err(self.late(&overdue));
         }
-        if self.awaits && self.deadline <= now {
-            return Err(Error::new(Kind::Unreachable, self.not_authenticated()));
+        if let Some(awaited) = self.awaits.filter(|_| self.deadline <= now) {
+            let mut text = self.not_authenticated();
+            if let Awaited::Provider(what) = awaited {
+                text.push_str(": the client still waits for ");
+                text.push_str(what);
+            }
+            return Err(Error::new(Kind::Unreachable, text));
         }
         if self.is_ready() && self.renew_at.is_some_and(|at| at <= now) {
             self.stage = Stage::Reauthenticating { begun: false };
@@ -539,18 +555,21 @@ impl Connection {
     }
 
     fn follow(&mut self, now: Instant, next: Next) -> Result<(), Error> {
-        self.awaits = false;
+        self.awaits = None;
         let session = match next {
             Next::Ask(request, version) => return self.ask(now, request, version),
             Next::Need(need) => {
+                self.awaits = Some(match &need {
+                    Need::Outside(question) => Awaited::Provider(question.provider()),
+                    Need::Nonce | Need::Stretch(_) => Awaited::Own,
+                });
                 self.need = Some(need);
-                self.awaits = true;
                 return Ok(());
             }
             Next::Bare(bytes, answered) => {
                 self.say(&bytes);
                 if answered {
-                    self.awaits = true;
+                    self.awaits = Some(Awaited::Broker);
                     return Ok(());
                 }
                 None
