@@ -126,7 +126,9 @@ def attempts(api, address):
     def poll():
         with api.consumer(address, socket_connection_setup_timeout_ms=500) as consumer:
             consumer.assign([TopicPartition("t", 0, 0)])
-            api(consumer.poll(1.5))
+            # The first poll may end before the attempt does.
+            for _ in range(3):
+                api(consumer.poll(1.5))
 
     def ask():
         with api.admin(address, **SOON) as admin:
@@ -305,7 +307,7 @@ def test_bad_options(api, kind):
         client()
     with pytest.raises(errors.ConfigError, match="host:port"):
         client("localhost")
-    with pytest.raises(errors.ConfigError, match="float"):
+    with pytest.raises(errors.ConfigError, match='whole number .* and was "1.5"'):
         client("a:1", config={"request.timeout.ms": 1.5})
     with pytest.raises(TypeError, match="int"):
         client("a:1", config={5: "a"})

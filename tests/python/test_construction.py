@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import re
 import warnings
 import weakref
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ from tests.waiting import wait_for_ours
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
 NOBODY = "127.0.0.1:1"
 SYNC = [ottla.Producer, ottla.Consumer, ottla.ShareConsumer, ottla.Admin]
@@ -78,6 +80,52 @@ def test_arguments_of_other_clients_are_answered_with_what_to_write(cls: Any) ->
     cls(bootstrap_servers=NOBODY, config=None, on_metrics=None)
     with pytest.raises(errors.ConfigError, match="lingerms"):
         cls(NOBODY, lingerms=5)
+
+
+class Index:
+    """As the integers of numpy."""
+
+    def __index__(self) -> int:
+        return 7
+
+
+@pytest.mark.parametrize("cls", [ottla.Producer, aio.Producer], ids=name)
+def test_values_of_properties_are_what_they_clearly_mean(cls: Any, tmp_path: Path) -> None:
+    for linger in (7, 7.0, "7", Index()):
+        cls(NOBODY, linger_ms=linger)
+    with pytest.raises(errors.ConfigError, match='linger_ms: must be a whole number .* and was "7.5"'):
+        cls(NOBODY, linger_ms=7.5)
+    with pytest.raises(
+        errors.ConfigError, match="linger_ms: must be str, int, float, bool, a path or a list of str, and was bytes"
+    ):
+        cls(NOBODY, linger_ms=b"7")
+    with pytest.raises(errors.ConfigError, match=re.escape(str(tmp_path / "missing"))):
+        cls(NOBODY, security_protocol="SSL", ssl_ca_location=tmp_path / "missing")
+
+
+def test_addresses_may_have_the_scheme_of_their_listener() -> None:
+    with Broker(topics=["t"]) as broker, ottla.Admin(f"PLAINTEXT://{broker.bootstrap_servers}") as admin:
+        assert admin.list_topics() == ["t"]
+    with pytest.raises(errors.ConfigError, match="set security.protocol to SASL_SSL, or leave the scheme out"):
+        ottla.Admin(f"SASL_SSL://{NOBODY}")
+    with pytest.raises(errors.ConfigError, match="a scheme that is no security.protocol"):
+        ottla.Admin(f"http://{NOBODY}")
+
+
+def test_what_others_commit_is_answered_with_what_to_write() -> None:
+    with Broker(topics=["t"]) as broker:
+        with ottla.Producer(broker.bootstrap_servers) as producer:
+            producer.send("t", b"v").result(20)
+        with ottla.Consumer(broker.bootstrap_servers, group_id="g", auto_offset_reset="earliest") as consumer:
+            consumer.assign([("t", 0)])
+            batch = consumer.poll(20)
+            with pytest.raises(TypeError, match=r"Of a batch they are batch\.next_offsets"):
+                consumer.commit(batch)  # type: ignore[arg-type]
+            with pytest.raises(TypeError, match=r"Behind a record it is \{\(record\.topic, record\.partition\)"):
+                consumer.commit(batch[0], wait=False)  # type: ignore[arg-type]
+            with pytest.raises(TypeError, match="offsets are a mapping .* not a int"):
+                consumer.commit(3)  # type: ignore[arg-type]
+            consumer.commit(batch.next_offsets)
 
 
 def refers_back(cls: Any, **more: Any) -> Callable[[], object]:

@@ -194,7 +194,7 @@ impl ConsumerCore {
     #[pyo3(signature = (offsets, timeout))]
     fn commit(
         &self,
-        offsets: Option<&Bound<'_, PyMapping>>,
+        offsets: Option<&Bound<'_, PyAny>>,
         timeout: Option<f64>,
     ) -> PyResult<Operation> {
         let (client, timeout) = (self.client.get()?.clone(), seconds(timeout)?);
@@ -206,7 +206,7 @@ impl ConsumerCore {
     }
 
     #[pyo3(signature = (offsets))]
-    fn commit_later(&self, py: Python<'_>, offsets: Option<&Bound<'_, PyMapping>>) -> PyResult<()> {
+    fn commit_later(&self, py: Python<'_>, offsets: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
         let client = self.client.get()?;
         client
             .commit_later(offsets.map(group_offsets).transpose()?)
@@ -229,7 +229,7 @@ impl ConsumerCore {
     }
 
     /// The offsets, each with the leader epoch of the record before it as far as it is known.
-    fn with_epochs(&self, py: Python<'_>, offsets: &Bound<'_, PyMapping>) -> PyResult<Py<PyAny>> {
+    fn with_epochs(&self, py: Python<'_>, offsets: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
         let mut offsets = group_offsets(offsets)?;
         self.client.get()?.note_epochs(&mut offsets);
         let offsets = offsets.into_iter();

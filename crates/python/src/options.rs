@@ -2,8 +2,9 @@
 
 use ottla_client::config::{self, Config, PROPERTIES, Property, Role, Value};
 use pyo3::exceptions::PyTypeError;
+use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyDict, PyInt, PyList, PyMapping, PyString, PyTuple};
+use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyMapping, PyString, PyTuple};
 
 use crate::assignors::Assignors;
 use crate::{assignors, errors, sasl};
@@ -199,6 +200,19 @@ fn text(key: &str, value: &Bound<'_, PyAny>) -> PyResult<String> {
         Ok(value.is_true().to_string())
     } else if value.is_instance_of::<PyInt>() {
         Ok(value.str()?.to_str()?.to_owned())
+    } else if value.hasattr(intern!(value.py(), "__index__"))? {
+        // Such as the integers of numpy.
+        Ok(value
+            .call_method0(intern!(value.py(), "__index__"))?
+            .to_string())
+    } else if let Ok(number) = value.cast::<PyFloat>() {
+        // A whole number is what most properties want; the others read a decimal fraction.
+        match number.value() {
+            whole if whole.fract() == 0.0 => Ok(format!("{whole:.0}")),
+            fraction => Ok(fraction.to_string()),
+        }
+    } else if let Ok(path) = value.call_method0(intern!(value.py(), "__fspath__")) {
+        Ok(path.extract()?)
     } else if value.is_instance_of::<PyList>() || value.is_instance_of::<PyTuple>() {
         let parts = value
             .try_iter()?
@@ -212,7 +226,7 @@ fn text(key: &str, value: &Bound<'_, PyAny>) -> PyResult<String> {
             false => format!(" ({})", value.repr()?),
         };
         Err(errors::config(&format!(
-            "{key}: must be str, int, bool or a list of str, and was {found}{shown}"
+            "{key}: must be str, int, float, bool, a path or a list of str, and was {found}{shown}"
         )))
     }
 }

@@ -126,8 +126,21 @@ pub(crate) fn timestamped(
 }
 
 /// The entries of a mapping from partitions to offsets of a group: an int each, or an `OffsetAndMetadata`.
-pub(crate) fn group_offsets(offsets: &Bound<'_, PyMapping>) -> PyResult<Vec<GroupOffset>> {
+pub(crate) fn group_offsets(offsets: &Bound<'_, PyAny>) -> PyResult<Vec<GroupOffset>> {
     let py = offsets.py();
+    let Ok(offsets) = offsets.cast::<PyMapping>() else {
+        let found = offsets.get_type().name()?;
+        let instead = if offsets.hasattr(intern!(py, "next_offsets"))? {
+            ". Of a batch they are batch.next_offsets"
+        } else if offsets.hasattr(intern!(py, "offset"))? {
+            ". Behind a record it is {(record.topic, record.partition): record.offset + 1}"
+        } else {
+            ""
+        };
+        return Err(PyTypeError::new_err(format!(
+            "offsets are a mapping from partitions to the next offset to read, such as {{(\"t\", 0): 42}}, not a {found}{instead}"
+        )));
+    };
     let entries = offsets.items()?.into_iter().map(|entry| {
         let (partition, given) = entry.extract::<(Named, Bound<'_, PyAny>)>()?;
         let topic = partition.topic;

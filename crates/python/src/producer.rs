@@ -284,7 +284,7 @@ impl ProducerCore {
     #[pyo3(signature = (offsets, group, timeout))]
     fn send_offsets(
         &self,
-        offsets: &Bound<'_, PyMapping>,
+        offsets: &Bound<'_, PyAny>,
         group: &Bound<'_, PyAny>,
         timeout: Option<f64>,
     ) -> PyResult<Operation> {

@@ -10,7 +10,7 @@ use super::moved;
 use super::property::{Property, Role};
 use super::secret::Secret;
 use super::settings::{Config, PROPERTIES};
-use super::tables::{GroupProtocol, Partitioner};
+use super::tables::{GroupProtocol, Partitioner, protocols};
 use crate::release::Fallback;
 
 /// The records of one poll of a share consumer, unless it says otherwise.
@@ -104,6 +104,14 @@ impl Config {
                 (None, None) => {}
             }
         }
+        let servers = given
+            .iter()
+            .find(|(row, _, _)| row.name == "bootstrap.servers");
+        if let Some((_, key, text)) = servers {
+            config
+                .check_protocols(text)
+                .map_err(|rule| error(key, rule))?;
+        }
         let is_given = |name: &str| given.iter().any(|(row, _, _)| row.name == name);
         config.settle(is_given)?;
         let for_provider = given
@@ -118,6 +126,20 @@ impl Config {
     /// Whether records are compressed before they are sent.
     pub fn compresses(&self) -> bool {
         self.compression != Compression::None
+    }
+
+    /// What stands in front of the bootstrap servers must be what connections speak.
+    fn check_protocols(&self, servers: &str) -> Result<(), String> {
+        let speaks = self.security_protocol;
+        match protocols(servers).find(|(_, protocol)| *protocol != speaks) {
+            Some((server, protocol)) => Err(format!(
+                "{server:?} is an address of a listener for {0}, and security.protocol is {1}: set security.protocol to {0}, or \
+                 leave the scheme out",
+                protocol.name(),
+                speaks.name()
+            )),
+            None => Ok(()),
+        }
     }
 
     /// Rules that concern more than one property: conflicts are errors, and what was not given gives way.
@@ -659,6 +681,9 @@ mod tests {
             ":9092",
             "::1:9092",
             "http://a:1",
+            "SSL://a:1",
+            "PLAINTEXT://a",
+            "PLAINTEXT://a:1,SASL_SSL://a:2",
             "a b:1",
         ] {
             let result = Config::parse(Role::Admin, [("bootstrap.servers", bad)]);
@@ -670,6 +695,26 @@ mod tests {
                 "{bad}"
             );
         }
+    }
+
+    #[test]
+    fn an_address_may_have_the_scheme_of_its_listener() {
+        let pairs = [(
+            "bootstrap.servers",
+            "PLAINTEXT://a:1, b:2,plaintext://[::1]:3",
+        )];
+        let config = Config::parse(Role::Admin, pairs).unwrap();
+        let wanted = [("a", 1), ("b", 2), ("::1", 3)].map(|(host, port)| (host.to_owned(), port));
+        assert_eq!(config.bootstrap, wanted);
+        let pairs = [
+            ("bootstrap.servers", "SASL_SSL://a:1"),
+            ("security.protocol", "SSL"),
+        ];
+        let error = Config::parse(Role::Admin, pairs).unwrap_err().to_string();
+        assert!(
+            error.contains("set security.protocol to SASL_SSL"),
+            "{error}"
+        );
     }
 
     #[test]

@@ -83,6 +83,15 @@ impl SecurityProtocol {
     pub fn is_tls(self) -> bool {
         matches!(self, SecurityProtocol::Ssl | SecurityProtocol::SaslSsl)
     }
+
+    pub(in crate::config) fn name(self) -> &'static str {
+        match self {
+            SecurityProtocol::Plaintext => "PLAINTEXT",
+            SecurityProtocol::Ssl => "SSL",
+            SecurityProtocol::SaslPlaintext => "SASL_PLAINTEXT",
+            SecurityProtocol::SaslSsl => "SASL_SSL",
+        }
+    }
 }
 
 pub(in crate::config) fn security_protocol(text: &str) -> Result<SecurityProtocol, String> {
@@ -105,21 +114,35 @@ pub(in crate::config) fn client_id(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-/// `host:port` pairs, separated by commas. An IPv6 address stands in brackets.
+/// `host:port` pairs, separated by commas. An IPv6 address stands in brackets. In front may stand what brokers write in their
+/// `listeners`, such as `SSL://`; [`protocols`] finds it.
 pub(in crate::config) fn addresses(text: &str) -> Result<Vec<(String, u16)>, String> {
-    text.split(',')
-        .map(str::trim)
-        .filter(|part| !part.is_empty())
-        .map(address)
-        .collect()
+    parts(text).map(address).collect()
+}
+
+/// The security protocols that stand in front of addresses.
+pub(in crate::config) fn protocols(text: &str) -> impl Iterator<Item = (&str, SecurityProtocol)> {
+    parts(text).filter_map(|part| {
+        let (protocol, _) = part.split_once("://")?;
+        Some((part, security_protocol(protocol).ok()?))
+    })
+}
+
+fn parts(text: &str) -> impl Iterator<Item = &str> {
+    let parts = text.split(',').map(str::trim);
+    parts.filter(|part| !part.is_empty())
 }
 
 fn address(part: &str) -> Result<(String, u16), String> {
     let rule = || format!("must be host:port, separated by commas; {part:?} is not");
-    if part.contains("://") {
-        return Err(format!(
-            "must be host:port without a scheme; {part:?} has one"
-        ));
-    }
-    network::address(part).ok_or_else(rule)
+    let address = match part.split_once("://") {
+        Some((protocol, _)) if security_protocol(protocol).is_err() => {
+            return Err(format!(
+                "must be host:port; {part:?} has a scheme that is no security.protocol"
+            ));
+        }
+        Some((_, address)) => address,
+        None => part,
+    };
+    network::address(address).ok_or_else(rule)
 }

@@ -28,7 +28,7 @@ mod security;
 mod share;
 
 pub use common::SecurityProtocol;
-pub(super) use common::{addresses, client_id, common, security_protocol};
+pub(super) use common::{addresses, client_id, common, protocols, security_protocol};
 pub use consumer::OffsetReset;
 pub(super) use consumer::{consumer, offset_reset};
 pub use group::{
