@@ -59,7 +59,7 @@ class _Caller:
             self._calling = bool(due)
             self._waiting.pop(token, None)
         self._calling = False
-        for waiting in list(self._settling):
+        for waiting in self._settling.copy():
             waiting.put(None)
 
     def _call(self, token: int) -> None:
@@ -71,7 +71,9 @@ class _Caller:
     def settle(self, timeout: float) -> None:
         if threading.current_thread() is self._thread:
             return  # a callback that flushes cannot wait for itself
-        due = {token for token, (delivery, _) in list(self._waiting.items()) if delivery.done()}
+        # A copy is one step for other threads. A list of the items is not: its pairs are objects, and making one may
+        # collect garbage, whose finalizers let another thread add a callback in the middle.
+        due = {token for token, (delivery, _) in self._waiting.copy().items() if delivery.done()}
         deadline = time.monotonic() + timeout
         # Not a condition: Ctrl-C at the wrong moment leaves its lock released, and raises another error about that.
         called = SimpleQueue[None]()
