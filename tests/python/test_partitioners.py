@@ -203,7 +203,7 @@ def test_a_name_a_function_or_a_mistake(api, address):
     with pytest.raises(errors.ConfigError, match="partitioner: given twice"):
         api.module.Producer(address, config={"partitioner": by_length}, partitioner=by_length)
     with pytest.raises(errors.ConfigError, match="partitioner: must be str"):
-        api.module.Producer(address, partitioner=3.5)
+        api.module.Producer(address, partitioner=b"murmur2")
     with pytest.raises(errors.ConfigError, match=r"partitioner\.ignore\.keys: cannot be true with a partitioner"):
         api.module.Producer(address, partitioner="murmur2", partitioner_ignore_keys=True)
     with pytest.raises(errors.ConfigError, match=r"partitioner\.rack\.aware: needs client\.rack"):
