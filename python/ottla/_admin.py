@@ -49,8 +49,8 @@ class Admin:
         ConfigError: A property is unknown or has a value that is not allowed.
 
     If some of the topics or partitions of a call fail, the call raises the first error; its `failures` has the errors
-    of all, by name or by `TopicPartition`. All others were done, also where the deadline passed. The text of an
-    error says if the request may have been carried out.
+    of all, by name or by `TopicPartition`. All others were done, also where the deadline passed. `may_be_done`
+    of an error says whether its request may have been carried out.
 
     Example:
         ```python

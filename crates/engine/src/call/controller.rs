@@ -12,10 +12,22 @@ pub(super) fn is_retried(error: &Error) -> bool {
     )
 }
 
-/// What the controller's row says about a topic.
-pub(super) fn result(topic: &str, code: ErrorCode, text: Option<&str>) -> Result<(), Error> {
-    if code.is_error() {
-        return Err(Error::from_code(code, text).topic_is(&topic.into()));
+/// What the controller's row says about a topic. `earlier` is what an earlier attempt of the call may have done to it, if that
+/// would explain the code: whether that attempt or somebody else did it is not known.
+pub(super) fn result(
+    topic: &str,
+    code: ErrorCode,
+    text: Option<&str>,
+    earlier: Option<&str>,
+) -> Result<(), Error> {
+    if !code.is_error() {
+        return Ok(());
     }
-    Ok(())
+    let error = Error::from_code(code, text).topic_is(&topic.into());
+    Err(match earlier {
+        Some(done) => error.adding(format_args!(
+            "an earlier attempt of this call may have {done} it"
+        )),
+        None => error,
+    })
 }

@@ -51,15 +51,15 @@ impl Call for CreateTopics {
             let name = &self.topics.get(asked.item)?.name;
             let row = answer.topics.iter().find(|row| row.name == *name)?;
             let code = ErrorCode(row.error_code);
-            let result = controller::result(name, code, row.error_message.as_deref());
-            // Whether that attempt or somebody else did is not known, nor whether the topic is as requested.
             let may_be_ours = asked.repeated && !self.validate_only;
-            Some(match code {
-                ErrorCode::TOPIC_ALREADY_EXISTS if may_be_ours => result.map_err(|error| {
-                    error.adding("an earlier attempt of this call may have created it")
-                }),
-                _ => result,
-            })
+            let explains = may_be_ours && code == ErrorCode::TOPIC_ALREADY_EXISTS;
+            let text = row.error_message.as_deref();
+            Some(controller::result(
+                name,
+                code,
+                text,
+                explains.then_some("created"),
+            ))
         };
         results(items, "a topic", result)
     }

@@ -60,15 +60,14 @@ impl Call for DeleteTopics {
                 .iter()
                 .find(|row| row.name.as_deref() == Some(name))?;
             let code = ErrorCode(row.error_code);
-            let result = controller::result(name, code, row.error_message.as_deref());
-            Some(match code {
-                ErrorCode::UNKNOWN_TOPIC_OR_PARTITION if asked.repeated => {
-                    result.map_err(|error| {
-                        error.adding("an earlier attempt of this call may have deleted it")
-                    })
-                }
-                _ => result,
-            })
+            let explains = asked.repeated && code == ErrorCode::UNKNOWN_TOPIC_OR_PARTITION;
+            let text = row.error_message.as_deref();
+            Some(controller::result(
+                name,
+                code,
+                text,
+                explains.then_some("deleted"),
+            ))
         };
         results(items, "a topic", result)
     }

@@ -77,6 +77,13 @@ struct Slot<F> {
     state: State<F>,
 }
 
+impl<F> Slot<F> {
+    /// Whether a broker may carry it out, or have done so, though nobody knows.
+    fn is_doubtful(&self) -> bool {
+        self.repeated || matches!(self.state, State::Asked)
+    }
+}
+
 #[derive(Debug)]
 enum State<F> {
     Open,
@@ -183,9 +190,7 @@ impl<C: Call> Running<C> {
 
     /// The error of the whole call, which ends before all items have their results.
     fn ended_by(&self, error: Error) -> Error {
-        let is_doubtful =
-            |slot: &Slot<C::Found>| slot.repeated || matches!(slot.state, State::Asked);
-        match self.call.changes() && self.slots.iter().any(is_doubtful) {
+        match self.call.changes() && self.slots.iter().any(Slot::is_doubtful) {
             true => error.maybe_done(),
             false => error,
         }
@@ -480,11 +485,15 @@ impl<C: Call> Run for Running<C> {
             error => {
                 let changes = self.call.changes();
                 let error = error.unwrap_or_else(|| left_out("an item"));
-                let found = self.slots.into_iter().map(|slot| match slot.state {
-                    State::Done(result) => result,
-                    State::Open if changes && slot.repeated => Err(error.clone().maybe_done()),
-                    State::Asked if changes => Err(error.clone().maybe_done()),
-                    State::Open | State::Asked => Err(error.clone()),
+                let found = self.slots.into_iter().map(|slot| {
+                    let is_doubtful = changes && slot.is_doubtful();
+                    match slot.state {
+                        State::Done(result) => result,
+                        State::Open | State::Asked if is_doubtful => {
+                            Err(error.clone().maybe_done())
+                        }
+                        State::Open | State::Asked => Err(error.clone()),
+                    }
                 });
                 self.call.merge(found.collect())
             }

@@ -156,8 +156,7 @@ impl Fetcher {
     ) -> Option<Error> {
         let named = |error: &Error| error.clone().partition_is(&topic.into(), partition);
         let position = self.assignment.get(topic, partition).ok();
-        let lasting = |it: &'_ Position| it.stuck.clone().or_else(|| it.denied.clone());
-        if let Some(error) = position.and_then(lasting).as_ref() {
+        if let Some(error) = position.and_then(|it| it.stuck.as_ref().or(it.denied.as_ref())) {
             return Some(named(error));
         }
         if let Some((leader, _)) = cluster.view().leader(topic, partition) {

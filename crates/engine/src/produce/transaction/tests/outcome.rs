@@ -29,6 +29,14 @@ fn final_codes() -> impl Iterator<Item = ErrorCode> {
     all.filter(|code| code.is_error() && !code.is_retriable())
 }
 
+/// A transaction with a record, whose commit is under way.
+fn committing(level: i16) -> (Sender, VerbId) {
+    let mut script = begun(level);
+    deliver(&mut script);
+    let id = start(&mut script, &Verb::Commit);
+    (script, id)
+}
+
 /// Loses the response to EndTxn, and returns the retry.
 fn lose(script: &mut Sender) -> Asked {
     let asked = next(script);
@@ -47,9 +55,7 @@ fn fails(script: &mut Sender, id: VerbId) -> Error {
 fn a_commit_whose_response_was_lost_stays_unknown_whatever_the_retry_returns() {
     for level in [1, 2] {
         for code in final_codes().chain([ErrorCode(9999)]) {
-            let mut script = begun(level);
-            deliver(&mut script);
-            let id = start(&mut script, &Verb::Commit);
+            let (mut script, id) = committing(level);
             let again = lose(&mut script);
             reply(&mut script, &again, code, 0);
             let error = fails(&mut script, id);
@@ -64,9 +70,7 @@ fn a_commit_whose_response_was_lost_stays_unknown_whatever_the_retry_returns() {
 fn the_only_attempt_of_a_commit_is_unknown_where_its_code_proves_nothing() {
     for level in [1, 2] {
         for code in final_codes().chain([ErrorCode(9999)]) {
-            let mut script = begun(level);
-            deliver(&mut script);
-            let id = start(&mut script, &Verb::Commit);
+            let (mut script, id) = committing(level);
             let asked = next(&mut script);
             reply(&mut script, &asked, code, 0);
             let error = fails(&mut script, id);
@@ -86,9 +90,7 @@ fn the_next_begin_finds_out_how_a_refused_commit_ended() {
     for level in [1, 2] {
         for code in AMBIGUOUS {
             for committed in [true, false] {
-                let mut script = begun(level);
-                deliver(&mut script);
-                let id = start(&mut script, &Verb::Commit);
+                let (mut script, id) = committing(level);
                 let again = lose(&mut script);
                 reply(&mut script, &again, code, 0);
                 assert_eq!(fails(&mut script, id).kind(), Kind::OutcomeUnknown);
@@ -134,9 +136,7 @@ fn refuse_logins(script: &mut Sender, code: ErrorCode, link: LinkId) {
 fn a_commit_whose_retry_is_refused_at_login_is_unknown_and_settled_when_the_login_works() {
     for level in [1, 2] {
         for code in LOGINS {
-            let mut script = begun(level);
-            deliver(&mut script);
-            let id = start(&mut script, &Verb::Commit);
+            let (mut script, id) = committing(level);
             let asked = next(&mut script);
             refuse_logins(&mut script, code, asked.link);
             assert!(later(&mut script, MINUTE).is_empty());
@@ -231,9 +231,7 @@ fn an_abort_of_unknown_outcome_can_be_repeated() {
 #[test]
 fn a_producer_that_was_fenced_after_its_commit_learns_of_it_at_the_next_begin() {
     for level in [1, 2] {
-        let mut script = begun(level);
-        deliver(&mut script);
-        let id = start(&mut script, &Verb::Commit);
+        let (mut script, id) = committing(level);
         let again = lose(&mut script);
         reply(&mut script, &again, ErrorCode::PRODUCER_FENCED, 0);
         assert_eq!(fails(&mut script, id).kind(), Kind::OutcomeUnknown);
@@ -248,9 +246,7 @@ fn a_producer_that_was_fenced_after_its_commit_learns_of_it_at_the_next_begin() 
 #[test]
 fn a_commit_under_way_is_unknown_when_the_producer_is_closed() {
     for level in [1, 2] {
-        let mut script = begun(level);
-        deliver(&mut script);
-        let id = start(&mut script, &Verb::Commit);
+        let (mut script, id) = committing(level);
         next(&mut script);
         script
             .engine
@@ -266,9 +262,7 @@ fn a_commit_under_way_is_unknown_when_the_producer_is_closed() {
 fn a_refusal_of_the_only_attempt_is_what_it_was() {
     for level in [1, 2] {
         for code in REFUSALS {
-            let mut script = begun(level);
-            deliver(&mut script);
-            let id = start(&mut script, &Verb::Commit);
+            let (mut script, id) = committing(level);
             let asked = next(&mut script);
             reply(&mut script, &asked, code, 0);
             let error = fails(&mut script, id);
@@ -305,9 +299,7 @@ fn partitions_whose_first_request_was_lost_need_the_next_epoch() {
 #[test]
 fn an_abort_after_a_commit_that_was_carried_out_is_no_success() {
     for level in [1, 2] {
-        let mut script = begun(level);
-        deliver(&mut script);
-        let id = start(&mut script, &Verb::Commit);
+        let (mut script, id) = committing(level);
         assert_eq!(name(&next(&mut script)), ("commit", 0));
         later(&mut script, MINUTE);
         assert_eq!(
@@ -347,9 +339,7 @@ fn an_abort_after_a_commit_that_was_carried_out_is_no_success() {
 
 #[test]
 fn a_next_epoch_whose_request_fails_without_a_code_can_be_requested_again() {
-    let mut script = begun(1);
-    deliver(&mut script);
-    let id = start(&mut script, &Verb::Commit);
+    let (mut script, id) = committing(1);
     later(&mut script, MINUTE);
     assert_eq!(
         end(&mut script, id).unwrap_err().kind(),
