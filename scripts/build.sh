@@ -8,5 +8,5 @@ unset MAKEFLAGS
 
 # One of the two is there, and says which build .venv has.
 rm -f .venv/gate.stamp .venv/release.stamp
-VIRTUAL_ENV=$PWD/.venv .venv/bin/maturin develop --uv --profile "$profile" --locked $(scripts/features.sh .venv/bin/python)
+VIRTUAL_ENV=$PWD/.venv .venv/bin/maturin develop --uv --profile "$profile" --locked
 touch ".venv/$profile.stamp"

@@ -5,5 +5,4 @@
 set -eu
 python=.venv/bin/python
 rm -f target/wheels/ottla-*.whl
-VIRTUAL_ENV=$PWD/.venv .venv/bin/maturin build --release --locked --strip --out target/wheels --interpreter $python \
-    $(scripts/features.sh $python)
+VIRTUAL_ENV=$PWD/.venv .venv/bin/maturin build --release --locked --strip --out target/wheels --interpreter $python

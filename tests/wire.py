@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ottla import protocol
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
+    from typing import Self
 
 PATIENCE = 30.0
 

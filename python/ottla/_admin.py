@@ -13,9 +13,8 @@ from ottla._metrics import check_callback
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from types import TracebackType
+    from typing import Self, Unpack
     from uuid import UUID
-
-    from typing_extensions import Self, Unpack
 
     from ottla._metrics import Metrics
     from ottla._ottla import Partition, Servers

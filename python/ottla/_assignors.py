@@ -180,7 +180,7 @@ async def answer_on_loop(question: AssignorQuestion, assignors: Mapping[str, Ass
     in_time = True
     try:
         await asyncio.wait_for(done.wait(), limit)
-    except (TimeoutError, asyncio.TimeoutError):
+    except TimeoutError:
         in_time = False
     except BaseException:
         question.fail("the poll that asked was cancelled")

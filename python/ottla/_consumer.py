@@ -17,9 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from datetime import datetime
     from types import TracebackType
+    from typing import Self
     from uuid import UUID
-
-    from typing_extensions import Self
 
     from ottla._metrics import Metrics
     from ottla._ottla import Offsets, Operation, Partition
@@ -440,7 +439,7 @@ class Consumer(_ottla.SyncConsumer):
         while leave(left(deadline)).wait():
             try:
                 self._tell()
-            except Exception as error:  # noqa: BLE001, PERF203 raised below
+            except Exception as error:  # noqa: BLE001 raised below
                 failure = failure or error
         if failure is not None:
             raise failure

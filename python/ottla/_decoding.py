@@ -11,8 +11,7 @@ from ottla.errors import ArgumentError, NotFoundError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
-    from typing_extensions import NotRequired
+    from typing import NotRequired
 
     from ottla._ottla import Batch, Decoded
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import codecs
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from html import escape
 from typing import TYPE_CHECKING
 
@@ -19,7 +19,7 @@ _BYTES = 60
 _HEADERS = 3
 
 _COLUMNS = ("topic", "partition", "offset", "timestamp", "key", "value", "headers")
-_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def table(batch: Batch) -> str:

@@ -6,9 +6,22 @@ from array import array
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from os import PathLike
-from typing import Any, Final, Literal, NoReturn, Protocol, TypeAlias, TypedDict, final, overload
+from typing import (
+    Any,
+    Final,
+    Literal,
+    NoReturn,
+    NotRequired,
+    Protocol,
+    Self,
+    TypeAlias,
+    TypedDict,
+    Unpack,
+    final,
+    overload,
+)
 
-from typing_extensions import Buffer, NotRequired, Self, Unpack, disjoint_base
+from typing_extensions import Buffer, disjoint_base
 
 from ottla._assignors import Assignor
 from ottla._decoding import DecodeFormat, DecodeSchema

@@ -15,9 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from datetime import datetime
     from types import TracebackType
+    from typing import Self
     from uuid import UUID
-
-    from typing_extensions import Self
 
     from ottla._metrics import Metrics
     from ottla._ottla import ArrowArray, ArrowStream, Data, Deliveries, Headers, Offsets, Operation

@@ -10,8 +10,7 @@ from ottla._reading import checked, steps
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime, timedelta
-
-    from typing_extensions import Unpack
+    from typing import Unpack
 
     from ottla._ottla import Batch, Servers
     from ottla._properties import ConfigValue, ConsumerProperties

@@ -15,9 +15,8 @@ from ottla.errors import ClosedError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from types import TracebackType
+    from typing import Self, Unpack
     from uuid import UUID
-
-    from typing_extensions import Self, Unpack
 
     from ottla._metrics import Metrics
     from ottla._ottla import AcknowledgeKind, Batch, Record, Rows, Servers

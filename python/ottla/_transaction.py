@@ -9,8 +9,7 @@ from ottla.errors import KafkaTimeoutError, TransactionAbortableError
 
 if TYPE_CHECKING:
     from types import TracebackType
-
-    from typing_extensions import Self
+    from typing import Self
 
     from ottla._ottla import Offsets
     from ottla._types import GroupMetadata

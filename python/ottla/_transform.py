@@ -16,8 +16,7 @@ from ottla.errors import FatalError, FencedError, KafkaError, UnknownOutcomeErro
 if TYPE_CHECKING:
     import re
     from collections.abc import Callable, Iterable, Iterator, Mapping
-
-    from typing_extensions import Self
+    from typing import Self
 
     from ottla._ottla import ArrowArray, ArrowStream, Batch, Servers
     from ottla._properties import ConfigValue
@@ -186,7 +185,7 @@ class _Run:
         while not self._is_stopped():
             try:
                 self._turn()
-            except KafkaError as error:  # noqa: PERF203 the work goes on
+            except KafkaError as error:
                 self._rest(self._recover(error))
         try:
             self._commit(CLOSE_TIMEOUT)

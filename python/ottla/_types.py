@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
+    from typing import Self
     from uuid import UUID
-
-    from typing_extensions import Self
 
     from ottla._ottla import Data, Headers
 

@@ -34,7 +34,6 @@ All of them carry the same attributes, and all of them can be pickled.
 
 from __future__ import annotations
 
-import sys
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -112,12 +111,6 @@ class KafkaError(Exception):
     written: bool | None = None
     may_be_done: bool = False
     failures: Mapping[str | TopicPartition, KafkaError] = MappingProxyType({})
-
-    if sys.version_info < (3, 11):
-
-        def add_note(self, note: str) -> None:
-            """Keep a note in `__notes__`, as all exceptions do from Python 3.11 on."""
-            self.__notes__ = [*getattr(self, "__notes__", ()), note]
 
 
 class ConfigError(KafkaError, ValueError):

@@ -147,9 +147,8 @@ def test_size_and_symbols(wheel):
     ((name, extension),) = contents(wheel, r"ottla/_ottla\..*").items() - contents(wheel, r".*\.pyi").items()
     assert ".text" in sections(extension)
     assert not sections(extension) & {".debug_line", ".symtab"}, "lines for profilers are for the builds of `make`"
-    if sys.version_info >= (3, 11):
-        assert wheel.name.split("-")[2:4] == ["cp311", "abi3"]
-        assert name == "ottla/_ottla.abi3.so"
+    assert wheel.name.split("-")[2:4] == ["cp311", "abi3"]
+    assert name == "ottla/_ottla.abi3.so"
 
 
 def test_types_and_metadata(wheel):
@@ -157,7 +156,7 @@ def test_types_and_metadata(wheel):
     assert len(typed) == 2
     metadata = metadata_of(wheel)
     assert metadata["License-Expression"] == "Apache-2.0"
-    assert metadata["Requires-Python"] == ">=3.10"
+    assert metadata["Requires-Python"] == ">=3.11"
     assert all("extra ==" in needed for needed in metadata.get_all("Requires-Dist")), "nothing without an extra"
     assert metadata.get_payload(decode=True).decode().startswith("# ottla")
     ((_, license_text),) = contents(wheel, r"[^/]*\.dist-info/licenses/LICENSE").items()

@@ -18,8 +18,7 @@ from tests.integration.peers.base import DEADLINE, until
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import TracebackType
-
-    from typing_extensions import Self
+    from typing import Self
 
     from tests.integration.peers.base import Peer
 

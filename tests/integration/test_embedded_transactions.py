@@ -29,8 +29,7 @@ from tests.integration.peers.java import VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-
-    from typing_extensions import Self
+    from typing import Self
 
     from tests.integration.peers.franz import Franz
     from tests.integration.transaction_scripts import Stage

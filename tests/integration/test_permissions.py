@@ -28,8 +28,7 @@ from tests.wire import Connection
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-
-    from typing_extensions import Self
+    from typing import Self
 
     from tests.brokers.brokers import Cluster
     from tests.python.conftest import Api

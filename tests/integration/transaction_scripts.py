@@ -14,8 +14,7 @@ from tests.wire import Connection
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from typing_extensions import Self
+    from typing import Self
 
 NAMES = {
     -1: "UNKNOWN_SERVER_ERROR",

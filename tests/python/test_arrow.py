@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import subprocess
 import sys
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 
 import pyarrow as pa
 import pytest
@@ -45,7 +45,7 @@ def test_a_batch_is_a_table_in_the_columns_of_sparks_source(batch, topic):
     table = batch.to_arrow()
     table.validate(full=True)
     assert table.schema == SCHEMA
-    second = datetime(2023, 11, 14, 22, 13, 20, 2000, tzinfo=timezone.utc)
+    second = datetime(2023, 11, 14, 22, 13, 20, 2000, tzinfo=UTC)
     assert table.to_pylist()[1] == {
         "key": None,
         "value": b"two",
@@ -312,7 +312,7 @@ def test_a_stream_that_breaks_says_how_much_was_sent(api, address, topic, wrong)
 
 
 def test_one_value_for_all(api, address, topic):
-    moment = datetime(2026, 1, 1, tzinfo=timezone.utc)
+    moment = datetime(2026, 1, 1, tzinfo=UTC)
     for headers in ({"h": b"1"}, [("h", b"1")], [[("h", b"1")]] * 3, [{"h": b"1"}] * 3):
         for key in ("k", b"k", bytearray(b"k"), memoryview(b"k"), ["k"] * 3):
             with api.producer(address) as producer:

@@ -111,11 +111,6 @@ def notes(error: BaseException) -> str:
     return "\n".join(getattr(error, "__notes__", []))
 
 
-def noted(error: BaseException, text: str) -> bool:
-    """Whether a note has the text; exceptions have notes since Python 3.11."""
-    return text in notes(error) or sys.version_info < (3, 11)
-
-
 # --- the exception of a body
 
 
@@ -132,8 +127,8 @@ def test_a_producers_body_that_raises_is_not_replaced(
     with pytest.raises(kind) as raised:
         within(api, client, raising(mine, api, lambda producer: send(producer, frozen)))
     assert raised.value is mine
-    assert noted(mine, "closing the client failed: ")
-    assert noted(mine, "undelivered")
+    assert "closing the client failed: " in notes(mine)
+    assert "undelivered" in notes(mine)
     assert time.monotonic() - begun < SOON
 
 
@@ -171,7 +166,7 @@ def test_a_consumers_body_that_raises_is_not_replaced(
     with pytest.raises(kind) as raised:
         within(api, client, raising(mine, api, join))
     assert raised.value is mine
-    assert noted(mine, "the listener's")
+    assert "the listener's" in notes(mine)
 
 
 @pytest.mark.parametrize("kind", [ValueError, KeyboardInterrupt])
@@ -203,7 +198,7 @@ def test_a_share_consumers_body_that_raises_is_not_replaced(
     with pytest.raises(kind) as raised:
         within(api, lambda: api.module.ShareConsumer(address, topics=ten, **options), raising(mine, api, accept))
     assert raised.value is mine
-    assert noted(mine, "the callback's")
+    assert "the callback's" in notes(mine)
 
 
 @pytest.mark.parametrize("kind", [ValueError, KeyboardInterrupt])
@@ -225,7 +220,7 @@ def test_an_admins_body_that_raises_is_not_replaced(
     with pytest.raises(kind) as raised:
         within(api, lambda: api.module.Admin(address), raising(mine, api))
     assert raised.value is mine
-    assert noted(mine, "closing the client failed: tasks did not end")
+    assert "closing the client failed: tasks did not end" in notes(mine)
 
 
 def test_a_close_that_fails_raises_if_the_body_did_not(api: Api, address: str, frozen: str) -> None:
@@ -277,7 +272,7 @@ def test_a_transactions_body_that_raises_is_not_replaced(
     with pytest.raises(kind) as raised:
         within(api, client, in_transaction if api.name == "sync" else in_async_transaction)
     assert raised.value is mine
-    assert noted(mine, "the transaction was not aborted: ")
+    assert "the transaction was not aborted: " in notes(mine)
     assert time.monotonic() - begun < SOON
 
 
@@ -331,7 +326,7 @@ def test_what_a_transforms_function_raises_is_not_replaced(
     with pytest.raises(kind) as raised:
         unwrapped(api, transform.run)
     assert raised.value is mine
-    assert noted(mine, "the transaction was not aborted: ")
+    assert "the transaction was not aborted: " in notes(mine)
     assert time.monotonic() - begun < 2 * SOON
 
 
@@ -363,7 +358,7 @@ def test_a_cancel_while_a_block_is_left_closes_the_client(address: str, frozen: 
         task.cancel()
         with pytest.raises(asyncio.CancelledError) as raised:
             await task
-        assert noted(raised.value, "undelivered")
+        assert "undelivered" in notes(raised.value)
         with pytest.raises(errors.ClosedError):
             await clients[0].send(frozen, b"v")
 
@@ -399,7 +394,7 @@ def test_a_record_that_nobody_heard_of_is_reported(api: Api, address: str, froze
 
     with pytest.raises(errors.KafkaError) as raised:
         within(api, client, body if api.name == "sync" else async_body)
-    assert noted(raised.value, "1")
+    assert "1" in notes(raised.value)
 
 
 def test_records_that_nobody_heard_of_are_reported(address: str, frozen: str) -> None:
@@ -409,7 +404,7 @@ def test_records_that_nobody_heard_of_are_reported(address: str, frozen: str) ->
         many.result(0.05)
     with pytest.raises(errors.KafkaError) as raised:
         producer.close()
-    assert noted(raised.value, "2")
+    assert "2" in notes(raised.value)
 
 
 def test_a_caller_that_asks_again_is_told_once(address: str, frozen: str) -> None:

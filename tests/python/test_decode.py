@@ -7,7 +7,7 @@ import io
 import json
 import os
 import pickle
-from datetime import date, datetime, timezone
+from datetime import UTC, date, datetime
 from decimal import Decimal
 
 import pyarrow as pa
@@ -97,7 +97,7 @@ def test_times_and_decimals(batch_of):
     value = b'{"at":"2026-11-23T10:52:20.123456+01:00","day":"2026-11-23","sum":12.345,"m":{"a":1}}'
     row = batch_of([value]).decode(schema).to_arrow().to_pylist()[0]
     assert row == {
-        "at": datetime(2026, 11, 23, 9, 52, 20, 123456, tzinfo=timezone.utc),
+        "at": datetime(2026, 11, 23, 9, 52, 20, 123456, tzinfo=UTC),
         "day": date(2026, 11, 23),
         "sum": Decimal("12.35"),
         "m": [("a", 1)],

@@ -7,7 +7,7 @@ import json
 import subprocess
 import sys
 import uuid
-from datetime import date, datetime, time, timezone
+from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from pathlib import Path
 
@@ -58,7 +58,7 @@ ORDERS = st.fixed_dictionaries(
         "id": st.integers(-(2**63), 2**63 - 1),
         "note": st.none() | st.text(),
         "price": st.decimals(-99_999_999, 99_999_999, places=2),
-        "at": st.datetimes(datetime(1900, 1, 1), datetime(2200, 1, 1), timezones=st.just(timezone.utc)),  # noqa: DTZ001
+        "at": st.datetimes(datetime(1900, 1, 1), datetime(2200, 1, 1), timezones=st.just(UTC)),  # noqa: DTZ001
         "day": st.dates(),
         "clock": st.times().map(lambda clock: clock.replace(microsecond=clock.microsecond // 1000 * 1000)),
         "state": st.sampled_from(["NEW", "PAID"]),
@@ -110,7 +110,7 @@ def test_evolution_is_that_of_fastavro(batch_of):
     base = {
         "note": "n",
         "price": Decimal("1.00"),
-        "at": datetime(2026, 1, 1, tzinfo=timezone.utc),
+        "at": datetime(2026, 1, 1, tzinfo=UTC),
         "day": date(2026, 1, 1),
     }
     base |= {"clock": time(1), "lines": [], "tags": {}, "hash": b"1234", "ratio": 0.5, "ok": True, "id": 3}

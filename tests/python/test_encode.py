@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import pickle
-from datetime import datetime, time, timezone
+from datetime import UTC, datetime, time
 from decimal import Decimal
 
 import fastavro
@@ -301,7 +301,7 @@ def test_decimals_and_times_of_other_units():
             "d": pa.array([Decimal("-1234.5")], pa.decimal128(10, 1)),
             "t": pa.array([time(9, 52, 20)], pa.time32("s")),
             "at": pa.array([at], pa.timestamp("us")),
-            "n": pa.array([at.replace(tzinfo=timezone.utc)], pa.timestamp("us", "UTC")),
+            "n": pa.array([at.replace(tzinfo=UTC)], pa.timestamp("us", "UTC")),
         }
     )
     [value] = ottla.Encoder(json.dumps(schema), "avro").encode(table)
@@ -311,4 +311,4 @@ def test_decimals_and_times_of_other_units():
         time(9, 52, 20),
         at.replace(microsecond=123000),
     )
-    assert found["n"] == int(at.replace(tzinfo=timezone.utc).timestamp()) * 10**9 + 123_456_000
+    assert found["n"] == int(at.replace(tzinfo=UTC).timestamp()) * 10**9 + 123_456_000

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 
 import pyarrow as pa
 import pytest
@@ -33,7 +33,7 @@ def columns(message):
     row["b"] = {"sku": message.b.sku} if message.HasField("b") else None
     row["kind"] = FILE.enum_type[0].value[message.kind].name
     row["lines"] = [{"sku": line.sku} for line in message.lines]
-    row["at"] = message.at.ToDatetime(timezone.utc) if message.HasField("at") else None
+    row["at"] = message.at.ToDatetime(UTC) if message.HasField("at") else None
     row["counts"] = sorted(message.counts.items())
     return row
 
@@ -50,7 +50,7 @@ def test_googles_library_reads_every_type_as_it_was_given(rows):
 
 
 def test_nested_messages_maps_and_presence():
-    at = datetime(1969, 12, 31, 23, 59, 59, 999999, tzinfo=timezone.utc)
+    at = datetime(1969, 12, 31, 23, 59, 59, 999999, tzinfo=UTC)
     whole = Whole(b=Line(sku="s"), maybe=0, kind="SOME", lines=[Line(sku="x"), Line()], counts={"a": -1, "": 0})
     whole.at.FromDatetime(at)
     messages = [whole, Whole(a=0), Whole(kind=7), Whole()]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -27,7 +27,7 @@ def numbers(address, topic):
 
 
 def at(second):
-    return datetime.fromtimestamp(START / 1000 + second, tz=timezone.utc)
+    return datetime.fromtimestamp(START / 1000 + second, tz=UTC)
 
 
 @pytest.mark.parametrize(

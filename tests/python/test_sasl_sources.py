@@ -11,7 +11,7 @@ import subprocess
 import threading
 import time
 from contextlib import contextmanager
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import parse_qs, parse_qsl, unquote_plus, urlsplit
@@ -67,7 +67,7 @@ def test_documents_are_signed_as_the_published_signer_signs(region, credentials,
     url = urlsplit(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)).decode())
     wanted = dict(parse_qsl(url.query))
     del wanted["User-Agent"]
-    at = datetime(2026, 3, 4, 5, 6, 7, tzinfo=timezone.utc)
+    at = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
     scope = Scope(region, "kafka-cluster", at)
     host = str(url.hostname)
     assert _sigv4.presigned(host, {"Action": "kafka-cluster:Connect"}, credentials, scope, expires=900) == wanted
@@ -78,7 +78,7 @@ def test_documents_are_signed_as_the_published_signer_signs(region, credentials,
 
 def test_signatures_are_those_of_the_published_vectors():
     """AWS's test suite for version 4, and the example of a presigned URL in S3's reference."""
-    scope = Scope("us-east-1", "service", datetime(2015, 8, 30, 12, 36, tzinfo=timezone.utc))
+    scope = Scope("us-east-1", "service", datetime(2015, 8, 30, 12, 36, tzinfo=UTC))
     host = {"host": "example.amazonaws.com"}
     for method, signature in [
         ("GET", "5fa00fa31553b73ebf1942676e86291e8372ff2a2260956d9b8aae1d763fbf31"),
@@ -90,7 +90,7 @@ def test_signatures_are_those_of_the_published_vectors():
             f"SignedHeaders=host;x-amz-date, Signature={signature}"
         )
     credentials = Credentials("AKIAIOSFODNN7EXAMPLE", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY")
-    scope = Scope("us-east-1", "s3", datetime(2013, 5, 24, tzinfo=timezone.utc))
+    scope = Scope("us-east-1", "s3", datetime(2013, 5, 24, tzinfo=UTC))
     query = {
         "X-Amz-Algorithm": "AWS4-HMAC-SHA256",
         "X-Amz-Credential": f"AKIAIOSFODNN7EXAMPLE/{scope}",

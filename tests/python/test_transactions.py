@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -122,8 +121,7 @@ def test_a_block_that_raises_is_aborted(run: Callable[..., None], kind: type[Bas
     with pytest.raises(kind):
         run(verbs, block)
     assert verbs.asked == ["begin", OFFSETS, "abort" if kind is ValueError else "abort 0.5"]
-    if sys.version_info >= (3, 11):
-        assert raised.__notes__ == ["the transaction was not aborted: no coordinator"]
+    assert raised.__notes__ == ["the transaction was not aborted: no coordinator"]
 
 
 @RUNS

@@ -1,13 +1,13 @@
 """What Spark's filters leave of a batch, without Spark."""
 
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from ottla.spark.filters import Filter, Narrowing
 from ottla.spark.offsets import Range
 
-NOON = datetime(2024, 5, 1, 12, tzinfo=timezone.utc)
+NOON = datetime(2024, 5, 1, 12, tzinfo=UTC)
 MILLIS = int(NOON.timestamp() * 1000)
 
 
@@ -102,7 +102,7 @@ def test_offsets_with_gaps_between_are_left_to_spark():
         (Filter("timestamp", "LessThan", NOON), None),
         (Filter("timestamp", "GreaterThan", NOON, negated=True), None),
         (Filter("timestamp", "In", (NOON,), negated=True), None),
-        (Filter("timestamp", "GreaterThan", datetime(1970, 1, 1, tzinfo=timezone.utc)), None),
+        (Filter("timestamp", "GreaterThan", datetime(1970, 1, 1, tzinfo=UTC)), None),
     ],
 )
 def test_only_a_lower_bound_of_time_cuts_and_spark_tests_each_row(given, since):

@@ -4,7 +4,7 @@ import json
 import re
 import sys
 import time
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from functools import partial
 from importlib.util import find_spec
 
@@ -30,7 +30,7 @@ pytestmark = [pytest.mark.timeout(180), pytest.mark.filterwarnings(SPARKS_SOCKET
 
 
 # Milliseconds of the record with value 0 below; each value is a second later.
-STAMP = int(datetime(2024, 1, 1, tzinfo=timezone.utc).timestamp() * 1000)
+STAMP = int(datetime(2024, 1, 1, tzinfo=UTC).timestamp() * 1000)
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ def test_arrow_schema_is_the_one_spark_checks():
 
 def test_batch_reads_all(topic):
     t = topic(3)
-    before = datetime.now(timezone.utc).replace(tzinfo=None, microsecond=0)
+    before = datetime.now(UTC).replace(tzinfo=None, microsecond=0)
     t.produce(range(200))
     got = t.read().collect()
     assert sorted(int(bytes(row.value)) for row in got) == list(range(200))

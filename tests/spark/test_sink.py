@@ -2,7 +2,7 @@
 
 import time
 from concurrent.futures import ThreadPoolExecutor
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 
 import pytest
 from pyspark.errors import PySparkException
@@ -70,7 +70,7 @@ def test_batch_writes_every_column(topic, spark, kind):
 
 def test_other_columns_are_left_out(topic, spark):
     source, t = topic(1), topic(1)
-    before = datetime.now(timezone.utc)
+    before = datetime.now(UTC)
     with ottla.Producer(source.bootstrap) as producer:
         producer.send(source.name, b"v", timestamp=1_000).result(timeout=30)
     # As read: with offset, timestamp and timestampType. A record's time is that of the write, as by Spark's own sink.

@@ -4,7 +4,7 @@ import base64
 import io
 import json
 import random
-from datetime import date, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 
 import fastavro
@@ -56,7 +56,7 @@ ORDER = {
 COLUMNS = (
     "id bigint, note string, price decimal(10,2), at timestamp, day date, tags array<string>, sizes map<string,int>"
 )
-AT = datetime(2026, 11, 23, 9, 52, 20, 123000, tzinfo=timezone.utc)
+AT = datetime(2026, 11, 23, 9, 52, 20, 123000, tzinfo=UTC)
 
 
 @pytest.fixture
@@ -103,7 +103,7 @@ def test_random_rows_have_the_text_of_to_json(topic, spark):
                         # Java before 19 writes some of 21 digits and more with others than tell them apart.
                         b=maybe(chance.randint(-999_999, 999_999) * 10.0 ** chance.randint(-15, 12)),
                         c=maybe(Decimal(chance.randint(-(10**20), 10**20)).scaleb(-chance.randint(0, 12))),
-                        d=maybe(datetime(1, 1, 2, tzinfo=timezone.utc) + timedelta(chance.random() * 3_650_000)),
+                        d=maybe(datetime(1, 1, 2, tzinfo=UTC) + timedelta(chance.random() * 3_650_000)),
                         e=maybe("".join(chr(chance.randint(0, 0x2FFF)) for _ in range(chance.randint(0, 20)))),
                         f=maybe([maybe(chance.randbytes(n % 5)) for _ in range(chance.randint(0, 3))]),
                         g=maybe(

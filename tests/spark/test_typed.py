@@ -5,7 +5,7 @@ import json
 import re
 import threading
 import time
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from decimal import Decimal
 
 import confluent_kafka
@@ -79,7 +79,7 @@ def test_a_value_is_a_struct_beside_the_columns_of_its_record(topic):
     good, tombstone, empty = (row.value for row in frame.orderBy("offset").collect())
     assert good.item == "pen"
     assert good.price == Decimal("1.26")
-    assert good["at"].astimezone(timezone.utc) == datetime(2026, 11, 23, 9, 0, 0, 500_000, tzinfo=timezone.utc)
+    assert good["at"].astimezone(UTC) == datetime(2026, 11, 23, 9, 0, 0, 500_000, tzinfo=UTC)
     assert (good.tags, good.sizes) == (["x", None], {"s": 1})
     assert tuple(good.of) == (1, datetime(2026, 11, 23).date())  # noqa: DTZ001
     assert tombstone is None, "a tombstone is no value, not a value without fields"

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 
 import ottla
 from ottla import TopicPartition, aio
 
 
 def produce(producer: ottla.Producer) -> int:
-    delivery = producer.send("t", b"v", key="k", headers={"a": None}, timestamp=datetime.now(timezone.utc))
+    delivery = producer.send("t", b"v", key="k", headers={"a": None}, timestamp=datetime.now(UTC))
     deliveries = producer.send_many("t", ["a", b"b", None], keys=[None] * 3, timestamps=[1, None, 3])
     _, offsets = deliveries.result(timeout=5)
     failed = [error for error in deliveries.errors.values() if isinstance(error, ottla.KafkaError)]
@@ -28,7 +28,7 @@ def consume(consumer: ottla.Consumer) -> bytes | None:
     print(table.num_rows, batch[0].offset, len(batch[1:]))
     both = batch + ottla.Batch.concat(consumer.poll() for _ in range(2))
     print(both.to_polars(["value"]), both.to_pandas(columns=("key", "value")), both.partitions[0].topic, both.spans)
-    late = consumer.offsets_for_times({("t", 0): datetime.now(timezone.utc)})[TopicPartition("t", 0)]
+    late = consumer.offsets_for_times({("t", 0): datetime.now(UTC)})[TopicPartition("t", 0)]
     if late is not None:
         print(late.offset + consumer.lag()[TopicPartition("t", 0)])
     for each in consumer.batches():
@@ -66,7 +66,7 @@ def manage(address: str) -> list[str]:
 
 
 def look(address: str) -> int:
-    hour = ottla.read(address, "t", since=timedelta(hours=1), until=datetime.now(timezone.utc), fetch_max_bytes=1)
+    hour = ottla.read(address, "t", since=timedelta(hours=1), until=datetime.now(UTC), fetch_max_bytes=1)
     return len(hour + ottla.read([address], "t", last=10))
 
 

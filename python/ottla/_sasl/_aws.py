@@ -12,7 +12,7 @@ import os
 import re
 import threading
 import time
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode, urlsplit
@@ -69,7 +69,7 @@ class MskIam:
     def answer(self, request: SaslRequest) -> None:
         """Sign a document for the broker."""
         region = self._region or region_of(request.host, os.environ)
-        request.answer(document(request.host, region, self._credentials(), datetime.now(timezone.utc)))
+        request.answer(document(request.host, region, self._credentials(), datetime.now(UTC)))
 
     def _credentials(self) -> Credentials:
         with self._lock:
@@ -246,7 +246,7 @@ class Sources:
         body = urlencode({**form, "RoleSessionName": self._session, "Version": "2011-06-15"}).encode()
         headers = {"content-type": "application/x-www-form-urlencoded"}
         if base:
-            scope = Scope(region, "sts", datetime.now(timezone.utc))
+            scope = Scope(region, "sts", datetime.now(UTC))
             headers = authorization("POST", {**headers, "host": urlsplit(url).netloc}, body, base, scope)
         answer = _http.request("POST", url, headers=headers, body=body)
         text = answer.body.decode("utf-8", "replace")
@@ -350,6 +350,6 @@ def _time(text: object) -> float | None:
     if not isinstance(text, str):
         return None
     try:
-        return datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
+        return datetime.fromisoformat(text).timestamp()
     except ValueError:
         return None

@@ -25,9 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
     from datetime import datetime
     from types import TracebackType
+    from typing import Self, Unpack
     from uuid import UUID
-
-    from typing_extensions import Self, Unpack
 
     from ottla._metrics import Metrics
     from ottla._ottla import Batch, Offsets, Partition, Record, Servers
@@ -553,7 +552,7 @@ class Consumer:
         while await leave(left(deadline)):
             try:
                 await self._tell(left(deadline))
-            except Exception as error:  # noqa: BLE001, PERF203 raised below
+            except Exception as error:  # noqa: BLE001 raised below
                 failure = failure or error
         if failure is not None:
             raise failure

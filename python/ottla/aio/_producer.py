@@ -18,9 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from datetime import datetime
     from types import TracebackType
+    from typing import Never, Self, Unpack
     from uuid import UUID
-
-    from typing_extensions import Never, Self, Unpack
 
     from ottla._metrics import Metrics
     from ottla._ottla import ArrowArray, ArrowStream, Data, Headers, Offsets, Operation, Servers

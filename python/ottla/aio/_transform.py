@@ -18,8 +18,7 @@ from ottla.errors import FatalError, FencedError, KafkaError, UnknownOutcomeErro
 if TYPE_CHECKING:
     import re
     from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Iterable, Mapping
-
-    from typing_extensions import Self
+    from typing import Self
 
     from ottla._ottla import ArrowArray, ArrowStream, Batch, Servers
     from ottla._properties import ConfigValue
@@ -191,7 +190,7 @@ class _Run:
         while not self._transform._stopped:  # noqa: SLF001 what it runs
             try:
                 await self._turn()
-            except KafkaError as error:  # noqa: PERF203 the work goes on
+            except KafkaError as error:
                 await asyncio.sleep(await self._recover(error))
         try:
             await self._commit(CLOSE_TIMEOUT)

@@ -5,7 +5,7 @@ The registry is asked in the driver alone. What the tasks need of it is plain da
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from datetime import timezone
+from datetime import UTC
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -97,7 +97,7 @@ def _plain(value: Any, kind: "pa.DataType") -> Any:
     if pa.types.is_list(kind):
         return [_plain(inner, kind.value_type) for inner in value]
     if pa.types.is_timestamp(kind) and kind.tz is not None:
-        return value.astimezone(timezone.utc)
+        return value.astimezone(UTC)
     return value
 
 

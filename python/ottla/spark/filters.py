@@ -8,12 +8,12 @@ need not be in the order of their times.
 import operator
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 from ottla.spark.offsets import Partition, Range
 
-EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MILLISECOND = timedelta(milliseconds=1)
 
 # By the names of Spark's filters (pyspark.sql.datasource); each takes the column's value and that of the filter.

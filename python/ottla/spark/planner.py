@@ -3,7 +3,7 @@
 import logging
 import time
 import warnings
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
 from ottla.errors import KafkaError
@@ -262,7 +262,7 @@ class Planner:
 
 def _moment(millis: int) -> str:
     try:
-        when = datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(milliseconds=millis)
+        when = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=millis)
     except OverflowError:
         return str(millis)
     return f"{millis} ({when.isoformat(timespec='milliseconds')})"

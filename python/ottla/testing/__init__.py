@@ -48,8 +48,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from os import PathLike
     from types import TracebackType
-
-    from typing_extensions import Self
+    from typing import Self
 
     from ottla._properties import ConfigValue
 

@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from os import PathLike
     from types import TracebackType
-
-    from typing_extensions import Self
+    from typing import Self
 
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 DAY = 86_400.0

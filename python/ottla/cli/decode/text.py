@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 import json
 import re
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 STEP = "  "
 # What text may hold beside letters that can be seen.
 WHITE_SPACE = str.maketrans("", "", "\t\r\n")
-EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # Milliseconds since 1970: fields of these names, but not durations.
 TIMESTAMP = re.compile(r".*timestamp(Ms)?|logAppendTimeMs|transactionStartTimeMs", re.IGNORECASE)
 ERROR_CODE = re.compile(r"(\w+E|e)rrorCode")

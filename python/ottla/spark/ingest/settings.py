@@ -6,7 +6,7 @@ Each error names the file, the table and the key. Nothing here talks to brokers,
 import difflib
 import os
 import re
-import sys
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
@@ -15,11 +15,6 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from ottla.errors import ConfigError
 from ottla.spark.formats import CORRUPT, OF_KEYS, PERMISSIVE
 from ottla.spark.options import ReadOptions
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 FormatName: TypeAlias = Literal["parquet", "delta", "iceberg"]
 FORMATS: tuple[FormatName, ...] = ("parquet", "delta", "iceberg")
