@@ -1,0 +1,283 @@
+"""Build the source distribution and, from it, a wheel for each platform; audit each wheel, and try it where it can run.
+
+`make wheels` prints a table. A platform needs a Rust standard library (`rustup target add`) or Rust's sources, and a
+folder of tools with an emulator and a Python: scripts/debian_toolchain.sh makes them from Debian's packages, for
+`make wheels TOOLS=folder`. The table marks what could not be built or run. The status is an error if a step failed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+OUT = ROOT / "target" / "wheels"
+WORK = ROOT / "target" / "wheels-build"
+PROGRAMS = Path(sys.executable).parent
+ROUND_TRIP = ROOT / "tests" / "install" / "round_trip.py"
+MACHINE = os.uname().machine
+MOST_BYTES = 8_000_000
+# Seconds. A build on two cores takes seven minutes; a round trip under an emulator takes one.
+PATIENCE = 3600
+NEWEST_MINOR = 15
+QUOTES = '."'
+
+
+@dataclass(frozen=True)
+class Platform:
+    """Something to build for: Rust's name of it, and the tag that pip knows."""
+
+    target: str
+    tag: str
+
+    @property
+    def machine(self) -> str:
+        """The processor, as `uname -m` names it."""
+        return self.target.split("-")[0]
+
+    @property
+    def musl(self) -> bool:
+        """Whether the C library is musl; else it is glibc."""
+        return self.target.endswith("musl")
+
+
+PLATFORMS = (
+    Platform("x86_64-unknown-linux-gnu", "manylinux2014"),
+    Platform("aarch64-unknown-linux-gnu", "manylinux2014"),
+    Platform("x86_64-unknown-linux-musl", "musllinux_1_2"),
+    Platform("aarch64-unknown-linux-musl", "musllinux_1_2"),
+)
+# Their system libraries are not free to have, so nothing is linked for them here.
+COMPILED_ONLY = ("aarch64-apple-darwin", "x86_64-apple-darwin", "x86_64-pc-windows-gnu")
+
+
+class FailedError(Exception):
+    """A step failed."""
+
+
+@dataclass
+class Row:
+    """A line of the table."""
+
+    platform: str
+    wheel: str = "-"
+    size: str = "-"
+    audit: str = "-"
+    runs: list[str] = field(default_factory=list)
+    failed: bool = False
+
+    def show(self) -> None:
+        """Print the line."""
+        runs = "; ".join(self.runs) or "not run"
+        print(f"| {self.platform} | {self.wheel} | {self.size} | {self.audit} | {runs} |", flush=True)
+
+
+class Rust:
+    """The compiler: the one of the tools if they have one, else the one in PATH."""
+
+    def __init__(self, tools: Path | None) -> None:
+        path = os.environ["PATH"]
+        self.environment = {**os.environ, "PATH": f"{PROGRAMS}:{path}", "VIRTUAL_ENV": str(PROGRAMS.parent)}
+        if tools and (tools / "rust").is_dir():
+            folder = tools / "rust" / "usr"
+            libraries = [*(folder / "lib").glob("*-linux-gnu"), folder / "lib"]
+            self.environment["PATH"] = f"{PROGRAMS}:{folder / 'bin'}:{path}"
+            self.environment["LD_LIBRARY_PATH"] = ":".join(map(str, libraries))
+
+    def ask(self, question: str) -> str:
+        """What rustc prints."""
+        command = ["rustc", *question.split()]
+        done = subprocess.run(command, env=self.environment, capture_output=True, text=True, check=True, timeout=60)
+        return done.stdout.strip()
+
+    def for_target(self, target: str) -> tuple[list[str], dict[str, str]] | None:
+        """Flags and environment with which cargo builds for a target; None if it cannot."""
+        if any(Path(self.ask(f"--print target-libdir --target {target}")).glob("libstd-*")):
+            return [], self.environment
+        if (Path(self.ask("--print sysroot")) / "lib/rustlib/src/rust/library").is_dir():
+            # Cargo builds a standard library only for a nightly compiler, or for one that is told to be one.
+            return ["-Z", "build-std=std,panic_abort"], {**self.environment, "RUSTC_BOOTSTRAP": "1"}
+        return None
+
+
+def run(name: str, command: list[str | Path], *, cwd: Path = WORK, env: dict[str, str] | None = None) -> str:
+    """Run a command with its output in a log, and show the end of it if the command fails."""
+    log = WORK / f"{name}.log"
+    with log.open("w") as output:
+        done = subprocess.run(
+            command, stdout=output, stderr=subprocess.STDOUT, cwd=cwd, env=env, check=False, timeout=PATIENCE
+        )
+    text = log.read_text()
+    if done.returncode:
+        end = "\n".join(text.splitlines()[-20:])
+        print(f"{name} ended with {done.returncode}; the end of {log}:\n{end}", file=sys.stderr)
+        raise FailedError(name)
+    return text
+
+
+def source_distribution(rust: Rust) -> tuple[Path, Path]:
+    """The source distribution, and the folder that it was unpacked to."""
+    run("sdist", ["maturin", "sdist", "--out", OUT], cwd=ROOT, env=rust.environment)
+    (archive,) = OUT.glob("ottla-*.tar.gz")
+    folder = WORK / "source"
+    shutil.rmtree(folder, ignore_errors=True)
+    with tarfile.open(archive) as opened:
+        opened.extractall(folder, filter="data")
+    (source,) = folder.iterdir()
+    return archive, source
+
+
+def build(platform: Platform, source: Path, flags: list[str], environment: dict[str, str]) -> Path:
+    """Build a wheel. The source distribution has fewer crates than its lock file, so this is not `--locked`."""
+    out = WORK / platform.target
+    shutil.rmtree(out, ignore_errors=True)
+    options = f"--release --strip --zig --compatibility {platform.tag} --target {platform.target}".split()
+    command = ["maturin", "build", *options, *flags, "--target-dir", WORK / "cargo", "--out", out]
+    run(f"build-{platform.target}", command, cwd=source, env=environment)
+    (wheel,) = out.glob("*.whl")
+    return wheel.replace(OUT / wheel.name)
+
+
+def audit(wheel: Path, platform: Platform) -> str:
+    """What the auditors say: whether the tag is true, and whether only the stable ABI is used."""
+    shown = run(f"auditwheel-{platform.target}", [PROGRAMS / "auditwheel", "show", wheel])
+    run(f"abi3audit-{platform.target}", [PROGRAMS / "abi3audit", "--strict", wheel])
+    if wheel.stat().st_size > MOST_BYTES:
+        print(f"{wheel.name} has more than {MOST_BYTES:,} bytes", file=sys.stderr)
+        raise FailedError("size")
+    # auditwheel wraps its lines.
+    words = " ".join(shown.split()).partition("following platform tag: ")[2].split()
+    return f"{words[0].strip(QUOTES)}, stable ABI only" if words else "stable ABI only"
+
+
+def interpreters() -> list[Path]:
+    """Each Python of this machine that the wheel is for."""
+    found = {}
+    for minor in range(11, NEWEST_MINOR + 1):
+        name = f"python3.{minor}"
+        for place in (shutil.which(name), *Path.home().glob(f".pyenv/versions/3.{minor}.*/bin/{name}")):
+            if (
+                place
+                and not subprocess.run([place, "--version"], capture_output=True, check=False, timeout=60).returncode
+            ):
+                found.setdefault(name, Path(place))
+    return list(found.values())
+
+
+def try_natively(platform: Platform, wheel: Path) -> list[str]:
+    """In an empty environment of each Python: install the wheel without an index, then pyarrow; run the round trip."""
+    results = []
+    for python in interpreters():
+        name = f"{platform.target}-{python.name}"
+        venv = WORK / "venv" / python.name
+        run(f"venv-{name}", [python, "-m", "venv", "--clear", venv])
+        run(f"install-{name}", [venv / "bin/pip", "install", "--no-index", wheel])
+        run(f"pyarrow-{name}", [venv / "bin/pip", "install", "pyarrow"])
+        results.append(run(f"run-{name}", [venv / "bin/python", ROUND_TRIP]).splitlines()[-1])
+    return results
+
+
+def emulated(platform: Platform, tools: Path | None) -> list[str | Path] | None:
+    """The command of the tools' Python for a platform; None if they have none."""
+    root = tools and tools / (platform.machine + "-musl" * platform.musl)
+    python = root and next(root.glob("usr/bin/python3.*[0-9]"), None)
+    if not (tools and root and python):
+        return None
+    emulator = (
+        [tools / f"qemu/usr/bin/qemu-{platform.machine}-static", "-L", root] if platform.machine != MACHINE else []
+    )
+    loader = [root / f"lib/ld-musl-{platform.machine}.so.1"] if platform.musl and not emulator else []
+    return [*emulator, *loader, python]
+
+
+def try_elsewhere(platform: Platform, wheel: Path, python: list[str | Path]) -> list[str]:
+    """Install the wheel with this machine's pip for the other platform, and run the round trip there."""
+    name = platform.target
+    folder = WORK / "site" / name
+    shutil.rmtree(folder, ignore_errors=True)
+    version = run(f"version-{name}", [*python, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"]).strip()
+    install = [sys.executable, "-m", "pip", "install", "--target", folder, "--python-version", version]
+    install += ["--only-binary", ":all:", "--platform", f"{platform.tag}_{platform.machine}"]
+    run(f"install-{name}", [*install, "--no-index", wheel])
+    # pyarrow needs a newer glibc than ottla does.
+    run(f"pyarrow-{name}", [*install, "--platform", f"manylinux_2_28_{platform.machine}", "pyarrow"])
+    environment = {**os.environ, "PYTHONPATH": str(folder)}
+    return [run(f"run-{name}", [*python, ROUND_TRIP], env=environment).splitlines()[-1]]
+
+
+def built(platform: Platform, source: Path, rust: Rust, tools: Path | None) -> Row:
+    """Build for a platform, audit and try what was built."""
+    row = Row(platform.target)
+    settings = rust.for_target(platform.target)
+    if settings is None:
+        row.wheel = f"not built: no standard library (rustup target add {platform.target})"
+        return row
+    try:
+        wheel = build(platform, source, *settings)
+        row.wheel, row.size = wheel.name, f"{wheel.stat().st_size / 1e6:.1f} MB"
+        row.audit = audit(wheel, platform)
+        if platform.machine == MACHINE and not platform.musl:
+            row.runs = try_natively(platform, wheel)
+        elif python := emulated(platform, tools):
+            row.runs = try_elsewhere(platform, wheel, python)
+    except FailedError as error:
+        row.failed = True
+        row.runs.append(f"FAILED: {error}")
+    return row
+
+
+def compiled(target: str, source: Path, rust: Rust) -> Row:
+    """Compile for a platform that cannot be linked here."""
+    row = Row(target, wheel="not built here")
+    settings = rust.for_target(target)
+    if settings is None:
+        row.runs = [f"not compiled: no standard library (rustup target add {target})"]
+        return row
+    flags, environment = settings
+    command = f"cargo-zigbuild check --profile gate -p ottla-module --target {target}".split()
+    try:
+        # There is no interpreter of the platform that PyO3 could ask.
+        environment = {**environment, "PYO3_NO_PYTHON": "1"}
+        run(f"check-{target}", [*command, *flags, "--target-dir", WORK / "cargo"], cwd=source, env=environment)
+        row.runs = ["compiles; not linked, not run"]
+    except FailedError as error:
+        row.failed = True
+        row.runs = [f"FAILED: {error}"]
+    return row
+
+
+def main() -> None:
+    """Do it all, and print the table line by line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tools", type=Path, help="the folder that scripts/debian_toolchain.sh made")
+    parser.add_argument("--only", default="", help="only the platforms whose name holds this")
+    options = parser.parse_args()
+    tools = options.tools and options.tools.resolve()
+    for folder in (OUT, WORK):
+        folder.mkdir(parents=True, exist_ok=True)
+    rust = Rust(tools)
+    archive, source = source_distribution(rust)
+    print(f"{rust.ask('--version')}\n\n| platform | wheel | size | audit | where it ran |\n|---|---|---|---|---|")
+    Row("source", archive.name, f"{archive.stat().st_size / 1e6:.1f} MB", runs=["each wheel is built from it"]).show()
+    failed = False
+    for platform in PLATFORMS:
+        if options.only in platform.target:
+            row = built(platform, source, rust, tools)
+            row.show()
+            failed |= row.failed
+    for target in COMPILED_ONLY:
+        if options.only in target:
+            row = compiled(target, source, rust)
+            row.show()
+            failed |= row.failed
+    sys.exit(failed)
+
+
+if __name__ == "__main__":
+    main()
