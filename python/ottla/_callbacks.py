@@ -7,7 +7,6 @@ own. It starts with the first callback and ends with the interpreter.
 from __future__ import annotations
 
 import contextlib
-import os
 import sys
 import threading
 import time
@@ -16,8 +15,8 @@ from itertools import count
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
+from ottla._background import PerProcess, watch
 from ottla._ottla import CompletionQueue
-from ottla._watching import watch
 from ottla.errors import KafkaError
 
 if TYPE_CHECKING:
@@ -110,31 +109,15 @@ def call(
             sys.excepthook(*sys.exc_info())
 
 
-_caller: _Caller | None = None
-_lock = threading.Lock()
-
-
-def _forget() -> None:
-    """Start anew in a forked child: the parent's thread is not there, and its lock may be held for ever."""
-    global _caller, _lock  # noqa: PLW0603 one thread for all
-    _caller = None
-    _lock = threading.Lock()
-
-
-os.register_at_fork(after_in_child=_forget)
+_caller = PerProcess(_Caller)
 
 
 def call_when_done(delivery: Delivery | Deliveries | Watched, callback: Callable[[Any], object]) -> None:
     """Call `callback(delivery)` when it is done: at once if it is and none is to come first, else on ottla's thread."""
-    global _caller  # noqa: PLW0603 one thread for all
-    if delivery.done() and (_caller is None or not _caller.behind()):
+    if delivery.done() and (_caller.made is None or not _caller.made.behind()):
         call(delivery, callback)
         return
-    with _lock:
-        if _caller is None:
-            _caller = _Caller()
-        caller = _caller
-    caller.add(delivery, callback)
+    _caller.get().add(delivery, callback)
 
 
 # Seconds that callbacks may go on after a flush that has no timeout of its own.
@@ -158,5 +141,5 @@ def settling(timeout: float | None) -> Iterator[None]:
 
 
 def _settle(timeout: float | None, begun: float) -> None:
-    if _caller is not None:
-        _caller.settle(_PATIENCE if timeout is None else timeout - (time.monotonic() - begun))
+    if _caller.made is not None:
+        _caller.made.settle(_PATIENCE if timeout is None else timeout - (time.monotonic() - begun))

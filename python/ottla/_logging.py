@@ -11,13 +11,12 @@ which each request has some, are made only while one of them is enabled for DEBU
 from __future__ import annotations
 
 import logging
-import os
 import sys
 import threading
 from typing import Any
 
+from ottla._background import PerProcess, watch
 from ottla._ottla import EventQueue
-from ottla._watching import watch
 
 # All loggers that events go to; their levels say whether events of level DEBUG are made.
 _LOGGERS = [logging.getLogger(f"ottla.{name}") for name in ("connection", "cluster", "consumer", "producer")]
@@ -79,32 +78,17 @@ def _log(level: int, logger: str, text: str, fields: dict[str, Any]) -> None:
         sys.excepthook(*sys.exc_info())
 
 
-_listener: _Listener | None = None
-_lock = threading.Lock()
-
-
-def _forget() -> None:
-    """Start anew in a forked child: the parent's thread is not there, and its locks may be held for ever."""
-    global _listener, _lock  # noqa: PLW0603 one queue for all
-    _listener = None
-    _lock = threading.Lock()
-
-
-os.register_at_fork(after_in_child=_forget)
+_listener = PerProcess(_Listener)
 
 
 def queue() -> EventQueue:
     """Get the queue for a client that is being made; the first starts the thread."""
-    global _listener  # noqa: PLW0603 one queue for all
-    with _lock:
-        if _listener is None:
-            _listener = _Listener()
-        listener = _listener
+    listener = _listener.get()
     listener.look()
     return listener.queue
 
 
 def drain() -> None:
     """Log what there is, on this thread."""
-    if _listener is not None:
-        _listener.drain()
+    if _listener.made is not None:
+        _listener.made.drain()

@@ -7,13 +7,13 @@ first client that has an `on_metrics`. A close makes the last call itself, so th
 from __future__ import annotations
 
 import heapq
-import os
 import threading
 import time
 import weakref
 from itertools import count
 from typing import TYPE_CHECKING
 
+from ottla._background import PerProcess
 from ottla._callbacks import call
 
 if TYPE_CHECKING:
@@ -65,10 +65,21 @@ class _Reporter:
     def __init__(self) -> None:
         self._numbers = count()
         self._due: list[tuple[float, int, weakref.ref[Report]]] = []
+        self._reports: weakref.WeakKeyDictionary[Measured, weakref.ref[Report]] = weakref.WeakKeyDictionary()
         self._changed = threading.Condition()
         threading.Thread(target=self._run, name="ottla-metrics", daemon=True).start()
 
-    def add(self, report: Report) -> None:
+    def start(self, core: Measured, report: Report) -> None:
+        with self._changed:
+            self._reports[core] = weakref.ref(report)
+        self._add(report)
+
+    def finish(self, core: Measured) -> Report | None:
+        with self._changed:
+            kept = self._reports.pop(core, None)
+        return None if kept is None else kept()
+
+    def _add(self, report: Report) -> None:
         with self._changed:
             due = time.monotonic() + report.interval
             heapq.heappush(self._due, (due, next(self._numbers), weakref.ref(report)))
@@ -81,7 +92,7 @@ class _Reporter:
     def _tell(self, due: weakref.ref[Report]) -> None:
         report = due()
         if report is not None and report.tell():
-            self.add(report)
+            self._add(report)
 
     def _next(self) -> weakref.ref[Report]:
         with self._changed:
@@ -90,20 +101,7 @@ class _Reporter:
             return heapq.heappop(self._due)[2]
 
 
-_reporter: _Reporter | None = None
-_lock = threading.Lock()
-_reports: weakref.WeakKeyDictionary[Measured, weakref.ref[Report]] = weakref.WeakKeyDictionary()
-
-
-def _forget() -> None:
-    """Start anew in a forked child: the parent's thread is not there, and its locks may be held for ever."""
-    global _reporter, _lock, _reports  # noqa: PLW0603 one thread for all
-    _reporter = None
-    _lock = threading.Lock()
-    _reports = weakref.WeakKeyDictionary()
-
-
-os.register_at_fork(after_in_child=_forget)
+_reporter = PerProcess(_Reporter)
 
 
 def start(core: Measured, callback: Callable[[Metrics], object]) -> Report:
@@ -112,14 +110,8 @@ def start(core: Measured, callback: Callable[[Metrics], object]) -> Report:
     Returns:
         What the client has to keep as long as it wants the calls.
     """
-    global _reporter  # noqa: PLW0603 one thread for all
     report = Report(core, callback)
-    with _lock:
-        _reports[core] = weakref.ref(report)
-        if _reporter is None:
-            _reporter = _Reporter()
-        reporter = _reporter
-    reporter.add(report)
+    _reporter.get().start(core, report)
     return report
 
 
@@ -130,8 +122,5 @@ def finish(core: Measured, timeout: float | None = None) -> None:
         core: The client's core.
         timeout: Seconds to wait at most for a call that is under way; at most 5.
     """
-    with _lock:
-        kept = _reports.pop(core, None)
-    report = kept() if kept is not None else None
-    if report is not None:
+    if _reporter.made is not None and (report := _reporter.made.finish(core)) is not None:
         report.end(PATIENCE if timeout is None else min(timeout, PATIENCE))

@@ -17,11 +17,20 @@ if TYPE_CHECKING:
 
 PATIENCE = patience(20)
 # What `new_loop` makes.
-LOOPS = [pytest.param("asyncio"), pytest.param("uvloop", marks=pytest.mark.needs("uvloop"))]
+LOOPS = [pytest.param("asyncio"), pytest.param("uvloop", marks=pytest.mark.needs("uvloop")), pytest.param("no readers")]
+
+
+class WithoutReaders(asyncio.SelectorEventLoop):
+    """Watches no sockets for others, as the default loop of Windows."""
+
+    def add_reader(self, *_: object) -> None:
+        raise NotImplementedError
 
 
 def new_loop(kind: str) -> asyncio.AbstractEventLoop:
     """A loop of `asyncio` or of `uvloop`."""
+    if kind == "no readers":
+        return WithoutReaders()
     if kind == "uvloop":
         import uvloop
 

@@ -497,6 +497,19 @@ def test_a_loop_that_ends_before_a_callback_is_let_go(address, topic, kind):
     run(producer.close())
 
 
+def test_a_thread_that_watches_for_a_loop_ends_with_it(address, topic):
+    def watching():
+        return [thread for thread in threading.enumerate() if thread.name == "ottla-asyncio"]
+
+    others = watching()
+    loop = new_loop("no readers")
+    loop.run_until_complete(round_trip(address, topic))
+    (thread,) = (thread for thread in watching() if thread not in others)
+    loop.close()
+    thread.join(patience(20))
+    assert not thread.is_alive()
+
+
 def test_a_callback_that_raises_is_told_to_the_loop_and_ends_nothing(run, broker, address, topic):
     async def main():
         told, called = [], []

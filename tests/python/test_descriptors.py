@@ -13,7 +13,7 @@ PROGRAM = """
 import contextlib, importlib, os, resource, sys, threading
 
 module = importlib.import_module(sys.argv[1])
-make, name = sys.argv[2], sys.argv[3]
+once, name = getattr(module, sys.argv[2]), sys.argv[3]
 os.close(os.open(os.devnull, os.O_RDONLY))
 resource.setrlimit(resource.RLIMIT_NOFILE, (64, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
 
@@ -24,7 +24,7 @@ def alive():
 
 for free in range(6):
     before = [thread for thread in threading.enumerate() if thread.name == name]
-    module._forget()
+    once.forget()
     held = []
     with contextlib.suppress(OSError):
         while True:
@@ -32,7 +32,7 @@ for free in range(6):
     for _ in range(free):
         os.close(held.pop())
     try:
-        kept = getattr(module, make)()
+        kept = once.get()
         raised = False
         for thread in alive():
             thread.join(0.3)  # a thread without its descriptor ends at once
@@ -43,7 +43,7 @@ for free in range(6):
     for each in held:
         os.close(each)
     if raised:
-        kept = getattr(module, make)()
+        kept = once.get()
         for thread in alive():
             thread.join(0.3)
         assert alive(), "no recovery"
@@ -52,17 +52,17 @@ for free in range(6):
 
 
 @pytest.mark.parametrize(
-    ("module", "make", "name"),
+    ("module", "once", "name"),
     [
-        ("ottla._callbacks", "_Caller", "ottla-callbacks"),
-        ("ottla._logging", "queue", "ottla-logging"),
-        ("ottla._sasl", "queue", "ottla-sasl"),
+        ("ottla._callbacks", "_caller", "ottla-callbacks"),
+        ("ottla._logging", "_listener", "ottla-logging"),
+        ("ottla._sasl", "_server", "ottla-sasl"),
     ],
 )
-def test_a_thread_is_not_started_without_its_descriptors(module, make, name):
+def test_a_thread_is_not_started_without_its_descriptors(module, once, name):
     """A queue takes two descriptors and its selector one: with two free ones, the thread died and nobody noticed."""
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, module, make, name], capture_output=True, text=True, timeout=100, check=False
+        [sys.executable, "-c", PROGRAM, module, once, name], capture_output=True, text=True, timeout=100, check=False
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == ["True"] * 3 + ["False"] * 3

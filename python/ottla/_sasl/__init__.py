@@ -14,14 +14,13 @@ HTTP client in the extension.
 
 from __future__ import annotations
 
-import os
 import sys
 import threading
 from typing import TYPE_CHECKING, Any
 
+from ottla._background import PerProcess, watch
 from ottla._ottla import SaslQueue
 from ottla._sasl._failures import Refused, Unavailable, shown
-from ottla._watching import watch
 from ottla.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -77,27 +76,12 @@ def serve(request: SaslRequest) -> None:
         request.fail(f"the {request.kind} could not be made: {shown(error)}")
 
 
-_server: _Server | None = None
-_lock = threading.Lock()
-
-
-def _forget() -> None:
-    """Start anew in a forked child: the parent's thread is not there, and its lock may be held for ever."""
-    global _server, _lock  # noqa: PLW0603 one thread for all
-    _server = None
-    _lock = threading.Lock()
-
-
-os.register_at_fork(after_in_child=_forget)
+_server = PerProcess(_Server)
 
 
 def queue() -> SaslQueue:
     """Get the queue for a client that is being made; the first starts the thread."""
-    global _server  # noqa: PLW0603 one queue for all
-    with _lock:
-        if _server is None:
-            _server = _Server()
-        return _server.queue
+    return _server.get().queue
 
 
 def provider(

@@ -1,12 +1,14 @@
-"""The asyncio end of the completion queue: one watched descriptor for each event loop.
+"""The asyncio end of the completion queue: one watched socket for each event loop.
 
 Threads of the Rust runtime never attach to Python. They put tokens into a queue and, if it was empty, write one byte.
 The loop sees the byte, drains the queue, and resumes the tasks and calls the callbacks that wait for these tokens.
+The default loop of Windows watches no sockets: there a thread does, and wakes the loop.
 """
 
 from __future__ import annotations
 
 import asyncio
+import selectors
 import threading
 import weakref
 from contextvars import copy_context
@@ -24,6 +26,9 @@ if TYPE_CHECKING:
     _Delivery = AsyncDelivery | AsyncDeliveries
     _Callback = Callable[[Any], object]
 
+# Seconds after which a thread that watches for a loop looks whether the loop is still there.
+_LOOK = 1.0
+
 
 class Completions:
     """What the tasks and callbacks of one event loop wait for. It belongs to the thread of that loop."""
@@ -31,14 +36,20 @@ class Completions:
     __slots__ = ("__weakref__", "_callbacks", "_deliveries", "_queue", "_tokens", "_waiting")
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        # Only the loop owns this object, by its reader: with the loop it goes, and its descriptors close.
+        # Only the loop owns this object: with the loop it goes, and its sockets close.
         self._queue = CompletionQueue()
         self._tokens = count()
         self._waiting: dict[int, asyncio.Future[None]] = {}
         self._deliveries: dict[int, _Delivery] = {}
         # By the id of a delivery that is kept by its token.
         self._callbacks: dict[int, list[tuple[_Callback, Context]]] = {}
-        loop.add_reader(self._queue.fileno(), self._drain)
+        try:
+            loop.add_reader(self._queue.fileno(), self._drain)
+        except NotImplementedError:
+            # A table by loops would keep for ever a loop that a callback refers to.
+            loop._ottla_completions = self  # type: ignore[attr-defined]  # noqa: SLF001
+            watching = (weakref.ref(loop), self._queue, weakref.WeakMethod(self._drain))
+            threading.Thread(target=_watch, args=watching, name="ottla-asyncio", daemon=True).start()
 
     def _drain(self) -> None:
         for token in self._queue.drain():
@@ -80,6 +91,35 @@ class Completions:
         before = len(callbacks)
         callbacks[:] = [each for each in callbacks if each[0] != callback]
         return before - len(callbacks)
+
+
+def _watch(
+    of: weakref.ref[asyncio.AbstractEventLoop], queue: CompletionQueue, drain: weakref.WeakMethod[Callable[[], None]]
+) -> None:
+    """Let the loop drain the queue whenever it has tokens, until the loop is closed or collected."""
+    drained = threading.Event()
+
+    def serve() -> None:
+        if (call := drain()) is not None:
+            call()
+        drained.set()
+
+    with selectors.DefaultSelector() as selector:
+        selector.register(queue, selectors.EVENT_READ)
+        while True:
+            ready = selector.select(_LOOK)
+            loop = of()
+            if loop is None or loop.is_closed():
+                return
+            if ready:
+                drained.clear()
+                try:
+                    loop.call_soon_threadsafe(serve)
+                except RuntimeError:  # it was closed since
+                    return
+                # A loop that stands still is asked again, and must not be kept from being collected.
+                del loop
+                drained.wait(_LOOK)
 
 
 _of_loop: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, weakref.ref[Completions]] = weakref.WeakKeyDictionary()

@@ -6,6 +6,7 @@ import glob
 import os
 import posixpath
 import re
+import threading
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -16,6 +17,7 @@ from ottla.errors import ArgumentError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from contextlib import AbstractContextManager
+    from io import FileIO
 
 LOCAL = "file://"
 HIDDEN = "***"
@@ -160,18 +162,23 @@ class LocalFiles:
         """Open a file, which then may be deleted while it is read."""
         # Read, and not mapped into memory: a broker may cut the file, and then a mapping would end the process.
         with open(path, "rb", buffering=0) as file:  # noqa: PTH123
-            yield _LocalReader(file.fileno())
+            yield _LocalReader(file)
 
 
 class _LocalReader:
-    def __init__(self, descriptor: int) -> None:
-        self._descriptor = descriptor
-        self.size = os.fstat(descriptor).st_size
+    """Reads anywhere in a file. Threads may share it: Windows has no `pread`, so a lock keeps the file's position."""
+
+    def __init__(self, file: FileIO) -> None:
+        self._file = file
+        self._lock = threading.Lock()
+        self.size = os.fstat(file.fileno()).st_size
 
     def read(self, start: int, length: int) -> bytes:
-        data = os.pread(self._descriptor, length, start)
-        while len(data) < length and (more := os.pread(self._descriptor, length - len(data), start + len(data))):
-            data += more
+        with self._lock:
+            self._file.seek(start)
+            data = self._file.read(length)
+            while len(data) < length and (more := self._file.read(length - len(data))):
+                data += more
         return data
 
 

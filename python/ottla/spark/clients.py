@@ -5,7 +5,6 @@ the next task with the same options, and never crosses a fork or a pickle.
 """
 
 import logging
-import os
 import re
 import time
 from bisect import bisect_left
@@ -19,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ottla import Admin, Batch, Consumer, OffsetAndMetadata, Producer, TopicDescription, TopicPartition
+from ottla._background import after_fork
 from ottla._properties import AdminProperties
 from ottla.errors import (
     ConfigError,
@@ -75,7 +75,7 @@ C = TypeVar("C", Admin, Consumer, Producer)
 # Connections are shared by all reads that name the same brokers and properties.
 _Key = tuple[type, str, tuple[tuple[str, str], ...]]
 _idle: dict[_Key, list[Any]] = {}
-os.register_at_fork(after_in_child=_idle.clear)
+after_fork(_idle.clear)
 
 
 @contextmanager

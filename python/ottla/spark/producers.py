@@ -4,12 +4,12 @@ Spark's workers are forked from a daemon and serve one task after another, in on
 use, kept for the next task with the same options, and never crosses a fork or a pickle.
 """
 
-import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from ottla import Producer
+from ottla._background import after_fork
 from ottla.errors import ConfigError, KafkaError
 from ottla.spark.once import OPTION
 from ottla.spark.sink_options import WriteOptions
@@ -29,7 +29,7 @@ _CHECKED_IN_TASKS = ("security.", "ssl.", "sasl.", "https.")
 # has used it.
 _Key = tuple[str, tuple[tuple[str, str], ...]]
 _idle: dict[_Key, list[tuple[Producer, float]]] = {}
-os.register_at_fork(after_in_child=_idle.clear)
+after_fork(_idle.clear)
 
 
 def check(options: WriteOptions) -> None:

@@ -13,13 +13,13 @@ the driver dies. A task that was taken for dead and goes on is fenced, and can c
 """
 
 import logging
-import os
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from ottla import Consumer, Producer
+from ottla._background import after_fork
 from ottla._properties import AdminProperties
 from ottla.errors import AuthorizationError, ConfigError, FencedError, KafkaError, TransactionAbortableError
 from ottla.spark.once import ExactlyOnceError, Mark, Once, Task, check_rows, written
@@ -42,7 +42,7 @@ _OWN_APIS = frozenset({"FindCoordinator", "InitProducerId", "OffsetFetch", "AddO
 # each: since when nobody has used it.
 _Key = tuple[str, tuple[tuple[str, str], ...], str, str]
 _readers: dict[_Key, tuple[Consumer, float]] = {}
-os.register_at_fork(after_in_child=_readers.clear)
+after_fork(_readers.clear)
 
 
 def send_once(

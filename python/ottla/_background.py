@@ -1,17 +1,53 @@
-"""Threads that serve the queues of the Rust runtime, one for each kind of queue."""
+"""What a process has once, and the threads that serve the queues of the Rust runtime."""
 
 from __future__ import annotations
 
 import contextlib
+import os
 import selectors
 import sys
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ottla._ottla import CompletionQueue, EventQueue, SaslQueue
+
+T = TypeVar("T")
+
+
+def after_fork(forget: Callable[[], object]) -> None:
+    """Call `forget` in each forked child. Windows has no fork."""
+    if sys.platform != "win32":
+        os.register_at_fork(after_in_child=forget)
+
+
+class PerProcess(Generic[T]):
+    """An object that a process makes when it first needs it.
+
+    A forked child makes its own: it has none of its parent's threads, and a lock that one of them held stays locked.
+
+    Args:
+        make: Makes it. If it raises, the next `get` calls it again.
+    """
+
+    def __init__(self, make: Callable[[], T]) -> None:
+        self._make = make
+        self.forget()
+        after_fork(self.forget)
+
+    def forget(self) -> None:
+        """Let the next `get` make another one."""
+        self.made: T | None = None
+        self._lock = threading.Lock()
+
+    def get(self) -> T:
+        """Get the object of this process."""
+        with self._lock:
+            if self.made is None:
+                self.made = self._make()
+            return self.made
 
 
 def watch(
