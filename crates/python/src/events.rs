@@ -3,9 +3,6 @@
 //! Threads of the runtime never attach to Python: they put events into one queue of the process and, if it was empty, ring a
 //! descriptor. `ottla._logging` owns the queue, watches the descriptor and asks for what there is.
 
-use std::io::{ErrorKind, Read, Write};
-use std::os::fd::AsRawFd;
-use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
 use ottla_client::{Error, Events, Level, Observed, Told};
@@ -14,6 +11,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyString};
 
+use crate::doorbell::{Descriptor, Doorbell};
 use crate::runtime::Native;
 
 /// The levels of `logging`.
@@ -23,20 +21,15 @@ const LEVELS: [(Level, u8); 3] = [(Level::Debug, 10), (Level::Info, 20), (Level:
 #[pyclass(frozen, module = "ottla._ottla")]
 pub(crate) struct EventQueue {
     events: Native<Arc<Events>>,
-    watched: UnixStream,
+    watched: Doorbell,
 }
 
 #[pymethods]
 impl EventQueue {
     #[new]
     fn new() -> PyResult<Self> {
-        let (watched, bell) = UnixStream::pair()?;
-        watched.set_nonblocking(true)?;
-        bell.set_nonblocking(true)?;
-        let events = Events::new(Level::Warning, move || {
-            // A full socket has bytes to wake with; a closed one has nobody to wake.
-            let _ = (&bell).write(&[1]);
-        });
+        let (watched, doorbell) = Doorbell::pair()?;
+        let events = Events::new(Level::Warning, move || doorbell.ring());
         Ok(EventQueue {
             events: Native::new("queue of events", events),
             watched,
@@ -44,8 +37,8 @@ impl EventQueue {
     }
 
     /// The descriptor that becomes readable when there is something to drain.
-    fn fileno(&self) -> i32 {
-        self.watched.as_raw_fd()
+    fn fileno(&self) -> Descriptor {
+        self.watched.descriptor()
     }
 
     /// From now on, only events of a level of `logging` or above it are made at all.
@@ -63,15 +56,7 @@ impl EventQueue {
         py: Python<'py>,
     ) -> PyResult<(Vec<(u8, &'static str, String, Bound<'py, PyDict>)>, u64)> {
         let events = self.events.get()?;
-        let mut bytes = [0; 16];
-        // First the bytes, then the events: one that comes between the two leaves a byte behind, never the other way round.
-        loop {
-            match (&self.watched).read(&mut bytes) {
-                Ok(read) if read == bytes.len() => {}
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                _ => break,
-            }
-        }
+        self.watched.silence();
         let told = events.drain();
         let rows = told.iter().map(|told| {
             let event = &told.event;

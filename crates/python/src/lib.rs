@@ -20,6 +20,7 @@ mod certificates;
 mod consumer;
 mod decoder;
 mod delivery;
+mod doorbell;
 mod encoding;
 mod errors;
 mod events;

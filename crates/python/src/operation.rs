@@ -9,9 +9,6 @@
 //! drops the Rust future, which loses nothing as long as that future is cancel-safe.
 
 use std::future::poll_fn;
-use std::io::{ErrorKind, Read, Write};
-use std::os::fd::AsRawFd;
-use std::os::unix::net::UnixStream;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
@@ -21,6 +18,7 @@ use pyo3::exceptions::{PyRuntimeError, PyStopIteration};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 
+use crate::doorbell::{Descriptor, Doorbell};
 use crate::runtime::{self, Native};
 use crate::{errors, wait};
 
@@ -180,7 +178,7 @@ impl Wake for Bell {
 
 struct Shared {
     tokens: Mutex<Vec<u64>>,
-    bell: UnixStream,
+    doorbell: Doorbell,
 }
 
 impl Shared {
@@ -191,8 +189,7 @@ impl Shared {
             tokens.len() == 1
         };
         if was_empty {
-            // A full socket has bytes to wake the loop with; a closed one has no loop to wake.
-            let _ = (&self.bell).write(&[1]);
+            self.doorbell.ring();
         }
     }
 }
@@ -201,7 +198,7 @@ impl Shared {
 #[pyclass(frozen, module = "ottla._ottla")]
 pub(crate) struct CompletionQueue {
     shared: Native<Arc<Shared>>,
-    watched: UnixStream,
+    watched: Doorbell,
 }
 
 impl CompletionQueue {
@@ -216,12 +213,10 @@ impl CompletionQueue {
 impl CompletionQueue {
     #[new]
     fn new() -> PyResult<Self> {
-        let (watched, bell) = UnixStream::pair()?;
-        watched.set_nonblocking(true)?;
-        bell.set_nonblocking(true)?;
+        let (watched, doorbell) = Doorbell::pair()?;
         let shared = Arc::new(Shared {
             tokens: Mutex::new(Vec::new()),
-            bell,
+            doorbell,
         });
         Ok(CompletionQueue {
             shared: Native::new("event loop's queue", shared),
@@ -230,8 +225,8 @@ impl CompletionQueue {
     }
 
     /// The descriptor that becomes readable when there is something to drain.
-    fn fileno(&self) -> i32 {
-        self.watched.as_raw_fd()
+    fn fileno(&self) -> Descriptor {
+        self.watched.descriptor()
     }
 
     /// Whether there is something to drain.
@@ -242,15 +237,7 @@ impl CompletionQueue {
     /// All tokens that came since the last drain, in the order in which they came.
     fn drain(&self) -> PyResult<Vec<u64>> {
         let shared = self.shared.get()?;
-        let mut byte = [0; 16];
-        // First the bytes, then the tokens: a token pushed between the two leaves a byte behind, never the other way round.
-        loop {
-            match (&self.watched).read(&mut byte) {
-                Ok(read) if read == byte.len() => {}
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                _ => break,
-            }
-        }
+        self.watched.silence();
         Ok(std::mem::take(&mut *shared.tokens.lock()))
     }
 }

@@ -31,6 +31,7 @@ struct ProcessRuntime {
 }
 
 /// Starts to count forks. Idempotent.
+#[cfg(unix)]
 pub(crate) fn watch_forks() {
     static WATCH: OnceLock<()> = OnceLock::new();
     extern "C" fn in_child() {
@@ -41,6 +42,10 @@ pub(crate) fn watch_forks() {
         unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
     });
 }
+
+/// Windows has no fork.
+#[cfg(not(unix))]
+pub(crate) fn watch_forks() {}
 
 /// The handle of this process's runtime.
 pub(crate) fn handle() -> PyResult<&'static Handle> {

@@ -5,9 +5,6 @@
 //! connection that waits for the answer is a task, which holds no thread.
 
 use std::fmt;
-use std::io::{ErrorKind, Read, Write};
-use std::os::fd::AsRawFd;
-use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
 use ottla_client::config::{Config, SaslMechanism};
@@ -19,6 +16,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict};
 use tokio::sync::oneshot;
 
+use crate::doorbell::{Descriptor, Doorbell};
 use crate::errors;
 use crate::runtime::Native;
 
@@ -27,7 +25,7 @@ type Answer = oneshot::Sender<Result<Reply, Error>>;
 /// The requests that no thread has taken yet.
 struct Queue {
     waiting: Mutex<Vec<Pending>>,
-    bell: UnixStream,
+    doorbell: Doorbell,
 }
 
 struct Pending {
@@ -47,8 +45,7 @@ impl Queue {
             waiting.len() == 1
         };
         if was_empty {
-            // A full socket has bytes to wake with; a closed one has nobody to wake.
-            let _ = (&self.bell).write(&[1]);
+            self.doorbell.ring();
         }
     }
 }
@@ -57,19 +54,17 @@ impl Queue {
 #[pyclass(frozen, module = "ottla._ottla")]
 pub(crate) struct SaslQueue {
     queue: Native<Arc<Queue>>,
-    watched: UnixStream,
+    watched: Doorbell,
 }
 
 #[pymethods]
 impl SaslQueue {
     #[new]
     fn new() -> PyResult<Self> {
-        let (watched, bell) = UnixStream::pair()?;
-        watched.set_nonblocking(true)?;
-        bell.set_nonblocking(true)?;
+        let (watched, doorbell) = Doorbell::pair()?;
         let queue = Arc::new(Queue {
             waiting: Mutex::default(),
-            bell,
+            doorbell,
         });
         Ok(SaslQueue {
             queue: Native::new("queue of authentications", queue),
@@ -78,22 +73,14 @@ impl SaslQueue {
     }
 
     /// The descriptor that becomes readable when there is something to drain.
-    fn fileno(&self) -> i32 {
-        self.watched.as_raw_fd()
+    fn fileno(&self) -> Descriptor {
+        self.watched.descriptor()
     }
 
     /// The requests since the last drain.
     fn drain(&self) -> PyResult<Vec<SaslRequest>> {
         let queue = self.queue.get()?;
-        let mut bytes = [0; 16];
-        // First the bytes, then the requests: one that comes between the two leaves a byte behind.
-        loop {
-            match (&self.watched).read(&mut bytes) {
-                Ok(read) if read == bytes.len() => {}
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                _ => break,
-            }
-        }
+        self.watched.silence();
         let waiting = std::mem::take(&mut *queue.waiting.lock());
         Ok(waiting.into_iter().map(SaslRequest::new).collect())
     }

@@ -12,8 +12,8 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use fs4::{FileExt, TryLockError};
 use ottla_protocol::Uuid;
-use rustix::fs::{FlockOperation, flock};
 
 use crate::config::{TOPIC_KEYS, Values};
 use crate::error::BrokerError;
@@ -80,8 +80,7 @@ impl Folder {
 
     /// Lets another broker open the folder.
     pub(crate) fn release(&self) -> Result<(), BrokerError> {
-        flock(&self.lock, FlockOperation::Unlock)
-            .map_err(|cause| BrokerError::io(&self.root)(cause.into()))
+        FileExt::unlock(&self.lock).map_err(BrokerError::io(&self.root))
     }
 
     /// The topics whose partitions have folders here, by name. Topics that were being deleted are deleted first.
@@ -285,12 +284,12 @@ fn partition_of(path: &Path) -> Option<(String, i32)> {
 fn lock(root: &Path) -> Result<File, BrokerError> {
     let path = root.join(LOCK);
     let file = File::create(&path).map_err(BrokerError::io(&path))?;
-    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+    match FileExt::try_lock(&file) {
         Ok(()) => Ok(file),
-        Err(rustix::io::Errno::WOULDBLOCK) => Err(BrokerError::InUse {
+        Err(TryLockError::WouldBlock) => Err(BrokerError::InUse {
             path: root.to_owned(),
         }),
-        Err(cause) => Err(BrokerError::io(&path)(cause.into())),
+        Err(TryLockError::Error(cause)) => Err(BrokerError::io(&path)(cause)),
     }
 }
 
