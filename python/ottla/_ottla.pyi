@@ -3,7 +3,7 @@
 
 import re
 from array import array
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from os import PathLike
 from typing import (
@@ -579,6 +579,21 @@ class AsyncDelivery:
     `asyncio.create_task` and task groups ask for: `asyncio.ensure_future(delivery)` makes a task of it.
     """
     def __await__(self) -> Generator[Any, None, RecordMetadata]: ...
+    def wait(self, timeout: float | None = None) -> Awaitable[RecordMetadata]:
+        """Wait until the record is delivered.
+
+        The error of a timeout says what kept the record, which the one of `asyncio.wait_for` does not.
+
+        Args:
+            timeout: Seconds to wait at most; None waits until `delivery.timeout.ms` decides.
+
+        Returns:
+            Where the record was written.
+
+        Raises:
+            KafkaTimeoutError: The time was up first. The record may still be delivered.
+            KafkaError: The record was not delivered.
+        """
     def result(self) -> RecordMetadata:
         """Where the record was written, once that is known. Does not wait.
 
@@ -616,6 +631,23 @@ class AsyncDeliveries:
     """
     def __len__(self) -> int: ...
     def __await__(self) -> Generator[Any, None, tuple[array[int], array[int]]]: ...
+    def wait(self, timeout: float | None = None, *, check: bool = True) -> Awaitable[tuple[array[int], array[int]]]:
+        """Wait until every record is delivered.
+
+        The error of a timeout says what kept the records, which the one of `asyncio.wait_for` does not.
+
+        Args:
+            timeout: Seconds to wait at most; None waits until `delivery.timeout.ms` decides.
+            check: Whether to raise where a record was not delivered; without it, the offset of such a row is -1.
+
+        Returns:
+            Partitions and offsets by row, as `result` returns them.
+
+        Raises:
+            KafkaTimeoutError: The time was up first. The records may still be delivered.
+            KafkaError: A record was not delivered. This is the error of the first row that failed, with a note that
+                counts the failed rows.
+        """
     def result(self, *, check: bool = True) -> tuple[array[int], array[int]]:
         """Partitions and offsets by row, once all are known. Does not wait.
 

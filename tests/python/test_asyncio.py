@@ -497,6 +497,46 @@ def test_a_loop_that_ends_before_a_callback_is_let_go(address, topic, kind):
     run(producer.close())
 
 
+@pytest.mark.parametrize("many", [False, True])
+def test_a_wait_with_a_timeout_says_why_a_delivery_is_late(run, many):
+    """asyncio's TimeoutError does not, whatever it waits for."""
+
+    async def main():
+        with Broker(topics=["t"]) as broker:
+            settings = {"request_timeout_ms": 300, "delivery_timeout_ms": 60_000}
+            async with aio.Producer(broker.bootstrap_servers, **settings) as producer:
+                await (await producer.send("t", b"first"))
+                broker.fail("Produce", "NOT_LEADER_OR_FOLLOWER", count=10_000)
+                delivery = await (producer.send_many("t", [b"late"]) if many else producer.send("t", b"late"))
+                await until(lambda: producer.metrics().value("record-retry-total") > 0, "a retry")
+                with pytest.raises(ottla.errors.KafkaTimeoutError, match="NOT_LEADER_OR_FOLLOWER"):
+                    await delivery.wait(0.2)
+                assert not delivery.done()
+                broker.clear_faults()
+                written = await delivery.wait(patience(30))
+                assert (written[1][0] if many else written.offset) == 1
+                assert await delivery.wait(0) == await delivery
+
+    run(main())
+
+
+@pytest.mark.parametrize("many", [False, True])
+def test_a_wait_raises_the_error_of_the_record(run, many):
+    async def main():
+        with Broker(topics=["t"]) as broker:
+            async with aio.Producer(broker.bootstrap_servers) as producer:
+                broker.fail("Produce", "MESSAGE_TOO_LARGE")
+                delivery = await (producer.send_many("t", [b"v"]) if many else producer.send("t", b"v"))
+                with pytest.raises(ottla.errors.TooLargeError):
+                    await delivery.wait(patience(30))
+                if many:
+                    assert list((await delivery.wait(check=False))[1]) == [-1]
+                with pytest.raises(ottla.errors.ArgumentError, match="timeout"):
+                    delivery.wait(-1)
+
+    run(main())
+
+
 def test_a_thread_that_watches_for_a_loop_ends_with_it(address, topic):
     def watching():
         return [thread for thread in threading.enumerate() if thread.name == "ottla-asyncio"]

@@ -285,15 +285,32 @@ impl AsyncDelivery {
 #[pymethods]
 impl AsyncDelivery {
     fn __await__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        Operation::__await__(Bound::new(py, self.wait(None)?)?)
+    }
+
+    /// Wait until the record is delivered.
+    ///
+    /// The error of a timeout says what kept the record, which the one of `asyncio.wait_for` does not.
+    ///
+    /// Args:
+    ///     timeout: Seconds to wait at most; None waits until `delivery.timeout.ms` decides.
+    ///
+    /// Returns:
+    ///     Where the record was written.
+    ///
+    /// Raises:
+    ///     KafkaTimeoutError: The time was up first. The record may still be delivered.
+    ///     KafkaError: The record was not delivered.
+    #[pyo3(signature = (timeout = None))]
+    fn wait(&self, timeout: Option<f64>) -> PyResult<Operation> {
         let fate = Arc::clone(self.fate.get()?);
+        let limit = seconds(timeout)?;
         let wait = async move {
             let _waits = fate.waits();
-            let result = fate.peek().wait(None).await;
-            fate.ask();
-            result
+            let waited = fate.peek().wait(limit).await;
+            fate.told(fate.peek().result()).unwrap_or(waited)
         };
-        let operation = Operation::new(wait, |py, written| metadata(py, &written));
-        Operation::__await__(Bound::new(py, operation)?)
+        Ok(Operation::new(wait, |py, written| metadata(py, &written)))
     }
 
     /// Where the record was written, once that is known. Does not wait.
@@ -575,15 +592,39 @@ impl AsyncDeliveries {
     }
 
     fn __await__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        Operation::__await__(Bound::new(py, self.wait(None, true)?)?)
+    }
+
+    /// Wait until every record is delivered.
+    ///
+    /// The error of a timeout says what kept the records, which the one of `asyncio.wait_for` does not.
+    ///
+    /// Args:
+    ///     timeout: Seconds to wait at most; None waits until `delivery.timeout.ms` decides.
+    ///     check: Whether to raise where a record was not delivered; without it, the offset of such a row is -1.
+    ///
+    /// Returns:
+    ///     Partitions and offsets by row, as `result` returns them.
+    ///
+    /// Raises:
+    ///     KafkaTimeoutError: The time was up first. The records may still be delivered.
+    ///     KafkaError: A record was not delivered. This is the error of the first row that failed, with a note that
+    ///         counts the failed rows.
+    #[pyo3(signature = (timeout = None, *, check = true))]
+    fn wait(&self, timeout: Option<f64>, check: bool) -> PyResult<Operation> {
         let runs = Arc::clone(self.runs.get()?);
+        let limit = seconds(timeout)?;
         let wait = async move {
             let _waits = runs.waits();
-            let report = runs.peek().clone().wait(None).await;
-            runs.ask();
-            report
+            let waited = runs.peek().clone().wait(limit).await;
+            match runs.told(runs.peek().report()) {
+                Some(report) => Ok(report),
+                None => waited,
+            }
         };
-        let operation = Operation::new(wait, |py, report| written(py, &report, true));
-        Operation::__await__(Bound::new(py, operation)?)
+        Ok(Operation::new(wait, move |py, report| {
+            written(py, &report, check)
+        }))
     }
 
     /// Whether every fate is known.
