@@ -8,7 +8,7 @@ use ottla_engine::Error;
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 
-use crate::delivery::{Completion, Ledger, offset_of, undecided};
+use crate::delivery::{Completion, Ledger, offset_of};
 use crate::transport::deadline;
 
 /// What became of many records, by row.
@@ -191,10 +191,10 @@ impl Deliveries {
         let deadline = timeout.map(deadline);
         for (batch, first, count) in self.0.sent() {
             if !batch.wait(first, count, deadline).await {
-                return Err(undecided(timeout));
+                return Err(self.0.ledger.late(timeout));
             }
         }
-        self.report().ok_or_else(|| undecided(timeout))
+        self.report().ok_or_else(|| self.0.ledger.late(timeout))
     }
 
     /// Calls `notify` once when every row's fate is known; where and how as for [`Delivery::on_done`].

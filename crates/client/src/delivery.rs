@@ -36,18 +36,43 @@ pub struct Unasked {
     pub first: Error,
 }
 
+/// Why a producer's records are still undelivered, as far as it is known.
+type Delay = Box<dyn Fn() -> Option<Error> + Send + Sync>;
+
 /// What the batches of one producer share: where fates come from, and what there is to tell about records that nobody asks about.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Ledger {
     sockets: Sockets,
+    delay: Option<Delay>,
     unasked: Mutex<Option<Unasked>>,
 }
 
+impl fmt::Debug for Ledger {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ledger")
+            .field("unasked", &self.unasked)
+            .finish_non_exhaustive()
+    }
+}
+
 impl Ledger {
-    pub(crate) fn new(sockets: Sockets) -> Ledger {
+    pub(crate) fn new(sockets: Sockets, delay: Delay) -> Ledger {
         Ledger {
             sockets,
+            delay: Some(delay),
             unasked: Mutex::default(),
+        }
+    }
+
+    /// The error of a wait that was longer than `timeout`.
+    pub(crate) fn late(&self, timeout: Option<Duration>) -> Error {
+        let text = format!(
+            "still undelivered after {} ms",
+            timeout.unwrap_or_default().as_millis()
+        );
+        match self.delay.as_ref().and_then(|delay| delay()) {
+            Some(cause) => cause.wrap(Kind::Timeout, text).retriable_is(true),
+            None => Error::new(Kind::Timeout, text),
         }
     }
 
@@ -320,7 +345,8 @@ impl Delivery {
         let deadline = timeout.map(deadline);
         self.batch.wait(self.index, 1, deadline).await;
         self.result().unwrap_or_else(|| {
-            Err(undecided(timeout).partition_is(&self.batch.topic, self.batch.partition))
+            let late = self.batch.ledger.late(timeout);
+            Err(late.partition_is(&self.batch.topic, self.batch.partition))
         })
     }
 
@@ -358,14 +384,6 @@ pub(crate) fn offset_of(stored: &Stored, index: u32) -> i64 {
     } else {
         stored.base_offset + i64::from(index)
     }
-}
-
-pub(crate) fn undecided(timeout: Option<Duration>) -> Error {
-    let text = format!(
-        "the fate is not known after {} ms",
-        timeout.unwrap_or_default().as_millis()
-    );
-    Error::new(Kind::Timeout, text)
 }
 
 #[cfg(test)]

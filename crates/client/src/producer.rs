@@ -66,9 +66,14 @@ impl Producer {
         events: Option<Arc<Events>>,
     ) -> Result<Producer, Error> {
         let driver = Driver::start(config, Role::Producer, runtime, events, Engine::producer)?;
+        let driver = Arc::new(driver);
+        // Batches have the ledger, and the driver has the batches.
+        let weak = Arc::downgrade(&driver);
+        let delay = move || weak.upgrade()?.with(|engine, _| engine.delay());
+        let ledger = Ledger::new(driver.sockets().clone(), Box::new(delay));
         Ok(Producer {
-            ledger: Arc::new(Ledger::new(driver.sockets().clone())),
-            driver: Arc::new(driver),
+            ledger: Arc::new(ledger),
+            driver,
         })
     }
 
