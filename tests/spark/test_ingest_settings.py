@@ -117,6 +117,29 @@ def test_what_is_wrong_is_named(text, told):
         assert refused(text).startswith(told)
 
 
+def test_a_byte_order_mark_is_no_part_of_a_file():
+    """TOML 1.1 ignores it; editors on Windows write it."""
+    assert parse(b"\xef\xbb\xbf" + GOOD.encode(), "orders.toml", {}) == parsed(GOOD)
+    for encoding in ("utf-16-le", "utf-16-be"):
+        with pytest.raises(SettingsError, match=r"^orders.toml is UTF-16, and TOML is UTF-8: save it as UTF-8$"):
+            parse(f"\ufeff{GOOD}".encode(encoding), "orders.toml", {})
+
+
+@pytest.mark.parametrize(
+    ("table", "lines"),
+    [
+        ("source", 'value.format = "avro"\n'),
+        ("spark", 'sql.shuffle.partitions = 4\n"sql.shuffle.partitions" = 8\n'),
+        ("table.options", 'a.b = "x"\n"a.b" = "x"\n'),
+        ("table.options", 'a."b.c" = "x"\n"a.b".c = "x"\n'),
+    ],
+)
+def test_a_key_that_is_given_with_quotes_and_without_is_refused(table, lines):
+    text = GOOD.replace("[table]", f"{lines}[table]") if table == "source" else f"{GOOD}[{table}]\n{lines}"
+    key = {"source": "value.format", "spark": "sql.shuffle.partitions"}.get(table, "a.b.c" if "c" in lines else "a.b")
+    assert refused(text) == f'[{table}] {key} is given twice: {key} and "{key}" are the same, so leave one of them'
+
+
 def test_secrets_come_from_the_environment_and_are_never_shown():
     text = changed(
         "maxOffsetsPerTrigger = 1_000", 'kafka.sasl.password = "${PASSWORD}"\nkafka.sasl.username = "a$${b}"'

@@ -262,11 +262,12 @@ def _schema(side: SideName, name: str, given: Mapping[str, str]) -> str | bytes 
         if name == "protobuf":
             return held
         try:
-            return held.decode()
+            # Editors on Windows write a byte order mark in front.
+            return held.decode("utf-8-sig")
         except UnicodeDecodeError:
             raise ValueError(f"option {side}.schema.file names a file that is not text: {path}") from None
     if text is None or name != "protobuf":
-        return text
+        return text and text.removeprefix("\ufeff")
     try:
         return base64.b64decode("".join(text.split()), validate=True)
     except ValueError:

@@ -3,6 +3,7 @@
 Each error names the file, the table and the key. Nothing here talks to brokers, and nothing needs Spark.
 """
 
+import codecs
 import difflib
 import os
 import re
@@ -148,8 +149,11 @@ def parse(content: bytes, file: str, environment: Mapping[str, str]) -> Settings
         SettingsError: It is not TOML, or says something that cannot be done.
     """
     try:
-        given = tomllib.loads(content.decode())
+        # Editors on Windows write a byte order mark in front.
+        given = tomllib.loads(content.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
+        if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            raise SettingsError(f"{file} is UTF-16, and TOML is UTF-8: save it as UTF-8") from None
         raise SettingsError(f"{file}: byte {error.start} is not UTF-8, which TOML is written in") from None
     except tomllib.TOMLDecodeError as error:
         raise SettingsError(f"{file}: this is not TOML: {error}") from None
@@ -328,7 +332,12 @@ class _Reading:
             found = found.get(part, {})
             if not isinstance(found, dict):
                 raise SettingsError(f"{self._file}: {table} is a table: write [{table}], and its keys below")
-        return dict(self._flat(found, table, ""))
+        made: dict[str, str] = {}
+        for key, value in self._flat(found, table, ""):
+            if key in made:
+                raise self._error(table, key, f'is given twice: {key} and "{key}" are the same, so leave one of them')
+            made[key] = value
+        return made
 
     def _flat(self, keys: dict[str, Any], table: str, before: str) -> list[tuple[str, str]]:
         made = []
