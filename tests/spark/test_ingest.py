@@ -384,13 +384,20 @@ def test_rows_and_sizes_of_files(job):
     assert job.numbers() == list(range(4000))
 
 
-def test_dead_letters_go_to_a_topic_with_their_reason(job, topic):
+@pytest.mark.parametrize("columns", ["", 'columns = "value,offset"'])
+def test_dead_letters_go_to_a_topic_with_their_reason(job, topic, capsys, columns):
     job, dead = job(), topic(1)
     job.produce(20, b"no json")
     outcome = job.run(
-        table='where = "value.n >= 10"\nselect = ["value.n AS n"]', more=f'[dead-letters]\ntopic = "{dead.name}"'
+        source=columns,
+        table='where = "value.n >= 10"\nselect = ["value.n AS n", "*"]',
+        more=f'[dead-letters]\ntopic = "{dead.name}"',
     )
-    assert (outcome.records, job.numbers()) == (21, list(range(10, 20)))
+    assert (outcome.records, outcome.bad, job.numbers()) == (21, 1, list(range(10, 20)))
+    assert f"/table, 1 of them dead letters in topic {dead.name}\n" in capsys.readouterr().err
+    kept = {"value", "offset"} if columns else {"key", "value", "topic", "partition", "offset", "timestamp"}
+    names = set(ds.dataset(job.files(), format="parquet").schema.names)
+    assert names - {"timestampType"} == kept | {"n"}, "nothing of what dead letters need"
     consumer = confluent_kafka.Consumer({"bootstrap.servers": dead.bootstrap, "group.id": "dead"})
     consumer.assign([confluent_kafka.TopicPartition(dead.name, 0, 0)])
     letter = consumer.poll(30)

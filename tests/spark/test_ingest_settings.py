@@ -189,6 +189,14 @@ def test_a_folder_of_dead_letters_adds_the_columns_that_it_needs():
     assert (named.corrupt, named.added[-1]) == ("wrong", "wrong")
 
 
+def test_a_topic_of_dead_letters_adds_the_columns_that_count_them():
+    text = re.sub(r"subscribe(?:.*\n)*?(?=\[table)", OF_COLUMNS, GOOD) + '[dead-letters]\ntopic = "dead"\n'
+    settings = parsed(text)
+    assert (settings.source["columns"], settings.added) == ("offset,value,_corrupt", ("_corrupt",))
+    assert (settings.source["mode"], settings.source["deadLetterTopic"]) == ("PERMISSIVE", "dead")
+    assert (settings.topic, settings.letters) == ("dead", None)
+
+
 def test_command_line(tmp_path, capsys, monkeypatch):
     assert main(["ingest", "--example"]) == 0
     assert capsys.readouterr().out == EXAMPLE
