@@ -178,9 +178,9 @@ def test_a_checkpoint_that_was_set_back_is_an_error(job, letters):
     assert job.numbers() == list(range(20))
 
 
-@pytest.mark.parametrize("wrong", ["n int, day strin", "n int day string", "n int, day array<string"])
-def test_a_wrong_schema_names_its_option(job, monkeypatch, wrong):
-    """And not a text that Spark was given in its place."""
+@pytest.mark.parametrize("wrong", ["n int, day decimal(99)", "n int, day decimal(x)", "n int, day string not comment"])
+def test_a_schema_that_only_spark_can_refuse_names_its_option(job, monkeypatch, wrong):
+    """And not a text that Spark was given in its place. What `--check` sees, Spark never gets."""
     job = job(1)
     monkeypatch.setattr(sys.modules[__name__], "SCHEMA", wrong)
     with pytest.raises(

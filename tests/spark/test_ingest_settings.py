@@ -91,6 +91,8 @@ def test_the_example_is_right_and_shows_every_key():
         (changed('path = "/data/orders"', 'name = "x"\npath = "x"'), "[table] path and name exclude each other"),
         (changed('path = "/data/orders"', 'path = "x"\nselect = "a"'), "[table] select is a list of texts"),
         (changed("maxOffsetsPerTrigger", "maxOffsetPerTrigger"), "[source] option maxOffsetPerTrigger is not known to ottla; did you mean maxOffsetsPerTrigger?"),
+        (changed("price int", "price itn"), "[source] option value.schema is 'item string, price itn', which is not columns in Spark's SQL: column price has the type itn, which Spark does not have; did you mean int?"),
+        (changed('"item string, price int"', "'{\"type\": record}'"), "[source] option value.schema is '{\"type\": record}', which is not JSON: Expecting value: line 1 column 10 (char 9)"),
         (changed("1_000", '"many"'), "[source] option maxOffsetsPerTrigger must be a whole number above 0"),
         (changed("maxOffsetsPerTrigger = 1_000", "fetch = 2026-01-01"), "[source] fetch is a text, a number"),
         (changed("maxOffsetsPerTrigger", "kafka.fetch.min.bites"), "[source] option kafka.fetch.min.bites"),
