@@ -1,7 +1,8 @@
 """Clients that a process of Spark keeps for a next task, which may never come.
 
 A client keeps its connections, so it tries to reach brokers that are gone for as long as it is open. Consumers of
-Spark's own source do nothing between two tasks, and are closed after a while too (`spark.kafka.consumer.cache.timeout`).
+Spark's own source, which do nothing between two tasks, are closed after a while too
+(`spark.kafka.consumer.cache.timeout`).
 """
 
 import os
