@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, TypeVar
 
 from ottla import _ottla
 from ottla.errors import ArgumentError
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 # As `ottla.MetricName`: name, group and tags.
-Key: TypeAlias = "tuple[str, str, tuple[tuple[str, str], ...]]"
+K = TypeVar("K", bound="tuple[str, str, tuple[tuple[str, str], ...]]")
 
 CLIENT_ID = "client-id"
 TOTAL = "-total"
@@ -22,7 +22,7 @@ LEVELS = (("partition", "partition"), ("topic", "topic"), ("node-id", "node"))
 ESCAPES = str.maketrans({"\\": r"\\", "\n": r"\n", '"': r"\""})
 
 
-def text(clients: Iterable[Mapping[Key, float]]) -> str:
+def text(clients: Iterable[Mapping[K, float]]) -> str:
     """The metrics of clients, each name once.
 
     Raises:
