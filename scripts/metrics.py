@@ -24,6 +24,10 @@ Written by `scripts/metrics.py` from the table in `crates/engine/src/metrics/tab
 Every metric has the tag `client-id`; the column *tags* has the others. Requests of a connection's set-up (versions and
 authentication) are not counted.
 
+`client.metrics().prometheus_text()` writes them as Prometheus scrapes them: `record-send-total` of
+`producer-topic-metrics` is `kafka_producer_topic_record_send_total{client_id="...",topic="..."}`. Further clients are
+arguments: `producer.metrics().prometheus_text(consumer.metrics())`; give each a `client.id`; it is `ottla` by default.
+
 Not here, of what the Java client has beside these:
 
 - `io-time-*`, `io-wait-*`, `io-ratio`, `io-wait-ratio`, `select-rate` and `select-total` measure the thread in which

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 class Consumer(_ottla.SyncConsumer):
     """Reads records. Threads may share it: their polls wait for each other.
 
+    With `enable.auto.commit` such threads need a consumer each: the poll of one commits what the others work on.
+
     Args:
         bootstrap_servers: `host:port` of one or more brokers, separated by commas or as a list.
         topics: A topic, or several. With `group_id` it is subscribed to. Without, all their partitions are read, also

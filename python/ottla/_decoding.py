@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypedDict, TypeVar
 
 from ottla._ottla import TypedDecoder
 from ottla._registry import RegisteredSchema, SchemaRegistry
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from typing import NotRequired
 
     from ottla._ottla import Batch, Decoded
+
+T = TypeVar("T")
 
 DecodeFormat: TypeAlias = Literal["json", "avro", "protobuf", "csv", "string", "raw"]
 _FORMATS = ("json", "avro", "protobuf", "csv", "string", "raw")
@@ -96,11 +98,11 @@ class Decoder:
             raise ArgumentError(f"format is one of {', '.join(map(repr, _FORMATS))}, and was {format!r}")
         if isinstance(schema, Decoder):
             raise ArgumentError("a Decoder is made from a schema; pass this one to batch.decode() as it is")
-        self._schema = schema
+        self._schema = unmarked(schema)
         self._format: DecodeFormat = format
         self._column: Literal["value", "key"] = column
         self._registry = registry
-        self._writer = writer_schema
+        self._writer = unmarked(writer_schema)
         self._message = message
         self._framed = registry is not None if framed is None else framed
         self._delimiter = delimiter
@@ -110,7 +112,7 @@ class Decoder:
         self._by_topic: dict[str, TypedDecoder] = {}
         self._refuse_options()
         if schema is not None or format in {"string", "raw"}:
-            self._native = self._make(schema)
+            self._native = self._make(self._schema)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (_remake, (self._schema, self._format, self._options()))
@@ -290,6 +292,11 @@ def decode(
 
 def _remake(schema: DecodeSchema, format: DecodeFormat, options: _Options) -> Decoder:  # noqa: A002
     return Decoder(schema, format, **options)
+
+
+def unmarked(schema: T) -> T | str:
+    """A schema without the byte order mark that editors on Windows begin a file with."""
+    return schema.removeprefix("\ufeff") if isinstance(schema, str) else schema
 
 
 def descriptors(schema: Any) -> tuple[list[bytes], str | None]:

@@ -6,7 +6,7 @@ import base64
 import threading
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
-from ottla._decoding import TYPES, descriptors
+from ottla._decoding import TYPES, descriptors, unmarked
 from ottla._ottla import TypedEncoder
 from ottla._registry import RegisteredSchema, SchemaRegistry
 from ottla.errors import ArgumentError, NotFoundError
@@ -130,7 +130,7 @@ class Encoder:
         if registry is None and subject is not None:
             raise ArgumentError("a subject is of a registry: pass registry=SchemaRegistry(url)")
         # A generated class would not pickle; its files do.
-        self._schema = schema if isinstance(schema, (str, RegisteredSchema)) else None
+        self._schema = unmarked(schema) if isinstance(schema, (str, RegisteredSchema)) else None
         self._files, self._message = files, message
         self._format: EncodeFormat = format
         self._column: Literal["value", "key"] = column

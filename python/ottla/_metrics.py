@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 CLIENT_ID = "client-id"
 """The tag that every metric has."""
@@ -76,6 +79,32 @@ class Metrics(dict[MetricName, float]):
             for key, value in self.items()
             if name in (None, key.name) and group in (None, key.group) and wanted <= set(key.tags)
         )
+
+    def prometheus_text(self, *others: Mapping[MetricName, float]) -> str:
+        """The metrics in the text format that Prometheus scrapes.
+
+        A name is `kafka_`, the group and Kafka's name, such as `kafka_producer_record_send_total`, and has what a
+        series is about: `kafka_producer_topic_record_send_total`, `kafka_producer_node_request_rate`. Labels are the
+        tags. Values that are NaN are left out.
+
+        Args:
+            *others: The metrics of further clients, which become part of the same text. Each client needs a
+                `client.id` of its own.
+
+        Returns:
+            The text, for a response of type `text/plain; version=0.0.4`.
+
+        Raises:
+            ArgumentError: Two clients have the same `client.id`.
+
+        Example:
+            ```python
+            page = producer.metrics().prometheus_text(consumer.metrics())
+            ```
+        """
+        from ottla._prometheus import text
+
+        return text((self, *others))
 
 
 class Measured(Protocol):

@@ -233,7 +233,7 @@ class SchemaRegistry:
         return self._id(f"/subjects/{_quoted(subject)}", schema, type, references)
 
     def _id(self, path: str, schema: str, type: str, references: Iterable[Mapping[str, Any]]) -> int:  # noqa: A002
-        question: dict[str, Any] = {"schema": schema}
+        question: dict[str, Any] = {"schema": schema.removeprefix("\ufeff")}  # the byte order mark of a file
         # Older registries know Avro alone, and no other field.
         if type != "AVRO":
             question["schemaType"] = type

@@ -430,6 +430,28 @@ def test_a_wait_for_deliveries_has_an_end(run, address, topic):
     run(main())
 
 
+def test_a_flush_says_why_a_delivery_is_late(run):
+    """The TimeoutError of asyncio does not, whatever it waits for."""
+
+    async def main():
+        with Broker(topics=["t"]) as broker:
+            async with aio.Producer(
+                broker.bootstrap_servers, request_timeout_ms=300, delivery_timeout_ms=60_000
+            ) as producer:
+                await (await producer.send("t", b"first"))
+                broker.fail("Produce", "NOT_LEADER_OR_FOLLOWER", count=10_000)
+                delivery = await producer.send("t", b"late")
+                with pytest.raises(asyncio.TimeoutError):
+                    await asyncio.wait_for(delivery, 0.05)
+                await until(lambda: producer.metrics().value("record-retry-total") > 0, "a retry")
+                with pytest.raises(ottla.errors.KafkaTimeoutError, match=r"still undelivered .*NOT_LEADER_OR_FOLLOWER"):
+                    await producer.flush(0.5)
+                broker.clear_faults()
+                assert (await delivery).offset == 1
+
+    run(main())
+
+
 def test_a_callback_that_is_removed_is_not_called(run, address, topic):
     async def main():
         called = []

@@ -478,6 +478,41 @@ def test_errors_are_one_line(arguments, data, message):
     assert message in failure(*arguments, data=data)
 
 
+@pytest.mark.parametrize(
+    ("name", "what"),
+    [
+        ("00000000000000000007.index", "an index of a segment by offset"),
+        ("00000000000000000007.timeindex", "an index of a segment by time"),
+        ("00000000000000000007.txnindex", "an index of a segment's aborted transactions"),
+        ("00000000000000000007.snapshot", "what a broker knows of a partition's producers"),
+        ("00000000000000000007.index.deleted", "an index of a segment by offset"),
+    ],
+)
+@pytest.mark.parametrize("content", [b"", bytes(12), b"\0\x01" * 40])
+def test_files_beside_a_segment_name_it(tmp_path, name, what, content):
+    file = tmp_path / name
+    file.write_bytes(content)
+    wanted = f"ottla: {file} is {what}, and holds no records: decode the segment {tmp_path}/00000000000000000007.log\n"
+    assert failure(str(file)) == wanted
+    assert failure("--segment", str(file)) == wanted
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "leader-epoch-checkpoint",
+        "partition.metadata",
+        "meta.properties",
+        "quorum-state",
+        "recovery-point-offset-checkpoint",
+    ],
+)
+def test_texts_of_a_broker_are_named(tmp_path, name):
+    file = tmp_path / name
+    file.write_text("0\n1\n0 0\n")
+    assert failure(str(file)) == f"ottla: {file} is a text of the broker's, and holds no records: read it as it is\n"
+
+
 def test_wrong_usage():
     code, _, err = decode("--hex", "--base64", "00")
     assert code == 2

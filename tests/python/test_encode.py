@@ -44,6 +44,18 @@ def test_fastavro_reads_every_type_as_it_was_given(rows):
     assert [read(value, NESTED) for value in encoded] == rows
 
 
+def test_a_byte_order_mark_is_no_part_of_a_schema(registry):
+    """Editors on Windows begin a file with one."""
+    text = json.dumps({"type": "record", "name": "R", "fields": [{"name": "a", "type": "long"}]})
+    marked = "\ufeff" + text
+    rows = pa.table({"a": [1, 2]})
+    assert list(ottla.Encoder(marked, "avro").encode(rows)) == list(ottla.Encoder(text, "avro").encode(rows))
+    decoder = ottla.Decoder(marked, "avro", writer_schema=marked)
+    assert pa.schema(decoder) == pa.schema(ottla.Decoder(text, "avro"))
+    client = ottla.SchemaRegistry(registry.url)
+    assert client.register("s-value", marked) == client.register("s-value", text) == client.lookup("s-value", marked)
+
+
 def test_a_decoder_and_a_producer_take_what_was_encoded(batch_of):
     encoded = ottla.Encoder().encode(TABLE)
     assert len(encoded) == 2

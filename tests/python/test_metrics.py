@@ -7,6 +7,7 @@ import gc
 import math
 import os
 import pickle
+import re
 import runpy
 import sys
 import threading
@@ -16,7 +17,7 @@ from pathlib import Path
 import pytest
 
 import ottla
-from ottla import MetricName, Metrics, aio
+from ottla import MetricName, Metrics, aio, errors
 from ottla._ottla import metric_table
 from tests.python.conftest import PATIENCE
 
@@ -302,3 +303,104 @@ def test_every_metric_of_the_table_is_measured(address, topic):
     for role, names in seen.items():
         rows = {(row["group"], row["name"], tuple(row["tags"])) for row in metric_table() if row["role"] == role}
         assert names == rows
+
+
+# --- Prometheus ---
+
+SERIES = re.compile(r'([a-z_]+)\{((?:[a-z_]+="(?:[^"\\\\\n]|\\\\["\\\\n])*",?)*)\} (\S+)')
+
+
+def families(text):
+    """The series by name, read by the rules of the exposition format; each name has one HELP and one TYPE before them."""
+    found, kinds = {}, {}
+    lines = text.split("\n")
+    assert lines.pop() == ""
+    for line in lines:
+        if line.startswith("# HELP "):
+            name = line.split(" ")[2]
+            assert name not in found, "once"
+            found[name] = {}
+        elif line.startswith("# TYPE "):
+            _, _, name, kind = line.split(" ")
+            assert name not in kinds
+            assert found[name] == {}
+            kinds[name] = kind
+        else:
+            name, labels, value = SERIES.fullmatch(line).groups()
+            assert name == list(found)[-1], "the lines of a name stand together"
+            assert labels not in found[name]
+            found[name][labels] = float(value)
+    assert kinds.keys() == found.keys()
+    return found, kinds
+
+
+def test_prometheus_gets_each_name_once(address, topic):
+    with (
+        ottla.Producer(address, client_id="p") as producer,
+        ottla.Consumer(address, topics=topic, client_id="c") as consumer,
+    ):
+        consumer.poll(0)
+        producer.send(topic, b"v", partition=0).result(PATIENCE)
+        producer.send(topic, b"v", partition=1).result(PATIENCE)
+        metrics, others = producer.metrics(), consumer.metrics()
+        found, kinds = families(metrics.prometheus_text(others))
+    assert found["kafka_producer_record_send_total"] == {'client_id="p"': 2}
+    assert found["kafka_producer_topic_record_send_total"] == {f'client_id="p",topic="{topic}"': 2}
+    assert kinds["kafka_producer_record_send_total"] == "counter"
+    assert kinds["kafka_producer_record_send_rate"] == kinds["kafka_producer_connection_count"] == "gauge"
+    assert all('node_id="' in labels for labels in found["kafka_producer_node_request_total"])
+    assert found["kafka_consumer_connection_count"].keys() == {'client_id="c"'}
+    for name, series in found.items():
+        assert len({tuple(re.findall(r"([a-z_]+)=", labels)) for labels in series}) == 1, (
+            f"{name} has one set of labels"
+        )
+    measured = sum(not math.isnan(value) for value in (*metrics.values(), *others.values()))
+    assert sum(map(len, found.values())) == measured, "nothing is lost, and values that are NaN are left out"
+
+
+def test_prometheus_gets_no_minus_zero_and_every_letter():
+    tags = (("client-id", 'a"b\\c\nd'), ("topic", "t"))
+    metrics = Metrics(
+        {
+            MetricName("record-send-rate", "producer-topic-metrics", tags): -0.0,
+            MetricName("record-size-max", "producer-metrics", tags[:1]): math.inf,
+            MetricName("record-size-avg", "producer-metrics", tags[:1]): math.nan,
+        }
+    )
+    lines = metrics.prometheus_text().splitlines()
+    label = r'client_id="a\"b\\c\nd"'
+    assert f"kafka_producer_record_size_max{{{label}}} +Inf" in lines
+    assert f'kafka_producer_topic_record_send_rate{{{label},topic="t"}} 0.0' in lines
+    assert not any("size_avg" in line for line in lines)
+
+
+def test_each_kind_of_series_has_a_name_of_its_own_and_a_help():
+    """A sum over one name would otherwise count a client and its topics."""
+    tags = {}
+    for row in metric_table():
+        key = MetricName(row["name"], row["group"], tuple((tag, "x") for tag in sorted(row["tags"])))
+        text = Metrics({key: 1.0}).prometheus_text()
+        (name,), _ = families(text)
+        assert tags.setdefault(name, key.tags) == key.tags, name
+        assert text.startswith(f"# HELP {name} {row['doc']}\n")
+
+
+def test_prometheus_refuses_clients_that_cannot_be_told_apart(address):
+    refused = pytest.raises(errors.ArgumentError, match=r"client_id=\"ottla\".*give each client a client.id of its own")
+    with ottla.Producer(address) as one, ottla.Producer(address) as other, refused:
+        one.metrics().prometheus_text(other.metrics())
+
+
+def test_prometheus_reads_it(address, topic):
+    parser = pytest.importorskip("prometheus_client.parser")
+    with ottla.Producer(address, client_id="p") as producer:
+        producer.send(topic, b"v").result(PATIENCE)
+        metrics = producer.metrics()
+    read = [
+        sample
+        for family in parser.text_string_to_metric_families(metrics.prometheus_text())
+        for sample in family.samples
+    ]
+    assert len(read) == sum(not math.isnan(value) for value in metrics.values())
+    [sent] = [sample for sample in read if sample.name == "kafka_producer_topic_record_send_total"]
+    assert (sent.labels, sent.value) == ({"client_id": "p", "topic": topic}, 1)

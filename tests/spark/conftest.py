@@ -214,10 +214,7 @@ class Topic:
 
 def close_clients():
     """Close the clients that reads have left for the next ones."""
-    for kept in clients._idle.values():
-        for client in kept:
-            client.close()
-    clients._idle.clear()
+    clients._idle.close()
 
 
 def run_stream(spark, source, folder, options, table=None):

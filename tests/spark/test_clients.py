@@ -89,15 +89,12 @@ class Script:
 @pytest.fixture(autouse=True)
 def script(monkeypatch):
     # What other tests in this process left open.
-    for kept in clients._idle.values():
-        for client in kept:
-            client.close(timeout=1)
-    clients._idle.clear()
+    clients._idle.close()
     monkeypatch.setattr(clients, "Consumer", Script)
     for name, value in {"made": [], "errors": [], "first": 0, "offsets": range(100), "end": 100}.items():
         monkeypatch.setattr(Script, name, value, raising=False)
     yield Script
-    clients._idle.clear()
+    clients._idle.close()
 
 
 def options(**given):
@@ -232,13 +229,13 @@ def test_users_properties_reach_the_consumer_and_ours_stay(script):
 
 
 def kept_in_child(answer):
-    answer.send(len(clients._idle))
+    answer.send(len(clients._idle.waiting()))
 
 
 @pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
 def test_consumers_do_not_cross_a_fork():
     read(0, 10)
-    assert len(clients._idle) == 1
+    assert len(clients._idle.waiting()) == 1
     context = multiprocessing.get_context("fork")
     ours, theirs = context.Pipe()
     child = context.Process(target=kept_in_child, args=(theirs,))

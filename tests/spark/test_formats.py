@@ -17,7 +17,7 @@ from pyspark.sql.types import (
 )
 from tests.python.test_decode_protobuf import FILE, TIME, Whole
 
-from ottla.spark import frame
+from ottla.spark import formats, frame
 from ottla.spark.formats import KNOWN
 from ottla.spark.options import ReadOptions
 
@@ -46,6 +46,16 @@ def columns(given, user=None):
     options = ReadOptions.parse({**GOOD, **given})
     made = frame.schema(options, {}) if user is None else user
     return made, frame.layout(options, made, {})
+
+
+@pytest.mark.parametrize("side", ["key", "value"])
+def test_a_byte_order_mark_is_no_part_of_a_schema(tmp_path, side):
+    file = tmp_path / "schema"
+    file.write_text("\ufeffa int", encoding="utf-8")
+    found = formats.parse({f"{side}.format": "json", f"{side}.schema.file": str(file)})
+    assert getattr(found, side).schema == "a int"
+    found = formats.parse({f"{side}.format": "json", f"{side}.schema": "\ufeffa int"})
+    assert getattr(found, side).schema == "a int"
 
 
 def test_nothing_is_typed_unless_an_option_says_so():

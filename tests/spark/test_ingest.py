@@ -178,9 +178,9 @@ def test_a_checkpoint_that_was_set_back_is_an_error(job, letters):
     assert job.numbers() == list(range(20))
 
 
-@pytest.mark.parametrize("wrong", ["n int, day strin", "n int day string", "n int, day array<string"])
-def test_a_wrong_schema_names_its_option(job, monkeypatch, wrong):
-    """And not a text that Spark was given in its place."""
+@pytest.mark.parametrize("wrong", ["n int, day decimal(99)", "n int, day decimal(x)", "n int, day string not comment"])
+def test_a_schema_that_only_spark_can_refuse_names_its_option(job, monkeypatch, wrong):
+    """And not a text that Spark was given in its place. What `--check` sees, Spark never gets."""
     job = job(1)
     monkeypatch.setattr(sys.modules[__name__], "SCHEMA", wrong)
     with pytest.raises(
@@ -384,13 +384,20 @@ def test_rows_and_sizes_of_files(job):
     assert job.numbers() == list(range(4000))
 
 
-def test_dead_letters_go_to_a_topic_with_their_reason(job, topic):
+@pytest.mark.parametrize("columns", ["", 'columns = "value,offset"'])
+def test_dead_letters_go_to_a_topic_with_their_reason(job, topic, capsys, columns):
     job, dead = job(), topic(1)
     job.produce(20, b"no json")
     outcome = job.run(
-        table='where = "value.n >= 10"\nselect = ["value.n AS n"]', more=f'[dead-letters]\ntopic = "{dead.name}"'
+        source=columns,
+        table='where = "value.n >= 10"\nselect = ["value.n AS n", "*"]',
+        more=f'[dead-letters]\ntopic = "{dead.name}"',
     )
-    assert (outcome.records, job.numbers()) == (21, list(range(10, 20)))
+    assert (outcome.records, outcome.bad, job.numbers()) == (21, 1, list(range(10, 20)))
+    assert f"/table, 1 of them dead letters in topic {dead.name}\n" in capsys.readouterr().err
+    kept = {"value", "offset"} if columns else {"key", "value", "topic", "partition", "offset", "timestamp"}
+    names = set(ds.dataset(job.files(), format="parquet").schema.names)
+    assert names - {"timestampType"} == kept | {"n"}, "nothing of what dead letters need"
     consumer = confluent_kafka.Consumer({"bootstrap.servers": dead.bootstrap, "group.id": "dead"})
     consumer.assign([confluent_kafka.TopicPartition(dead.name, 0, 0)])
     letter = consumer.poll(30)

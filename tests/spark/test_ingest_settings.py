@@ -91,6 +91,8 @@ def test_the_example_is_right_and_shows_every_key():
         (changed('path = "/data/orders"', 'name = "x"\npath = "x"'), "[table] path and name exclude each other"),
         (changed('path = "/data/orders"', 'path = "x"\nselect = "a"'), "[table] select is a list of texts"),
         (changed("maxOffsetsPerTrigger", "maxOffsetPerTrigger"), "[source] option maxOffsetPerTrigger is not known to ottla; did you mean maxOffsetsPerTrigger?"),
+        (changed("price int", "price itn"), "[source] option value.schema is 'item string, price itn', which is not columns in Spark's SQL: column price has the type itn, which Spark does not have; did you mean int?"),
+        (changed('"item string, price int"', "'{\"type\": record}'"), "[source] option value.schema is '{\"type\": record}', which is not JSON: Expecting value: line 1 column 10 (char 9)"),
         (changed("1_000", '"many"'), "[source] option maxOffsetsPerTrigger must be a whole number above 0"),
         (changed("maxOffsetsPerTrigger = 1_000", "fetch = 2026-01-01"), "[source] fetch is a text, a number"),
         (changed("maxOffsetsPerTrigger", "kafka.fetch.min.bites"), "[source] option kafka.fetch.min.bites"),
@@ -115,6 +117,29 @@ def test_what_is_wrong_is_named(text, told):
         parsed(text)
     else:
         assert refused(text).startswith(told)
+
+
+def test_a_byte_order_mark_is_no_part_of_a_file():
+    """TOML 1.1 ignores it; editors on Windows write it."""
+    assert parse(b"\xef\xbb\xbf" + GOOD.encode(), "orders.toml", {}) == parsed(GOOD)
+    for encoding in ("utf-16-le", "utf-16-be"):
+        with pytest.raises(SettingsError, match=r"^orders.toml is UTF-16, and TOML is UTF-8: save it as UTF-8$"):
+            parse(f"\ufeff{GOOD}".encode(encoding), "orders.toml", {})
+
+
+@pytest.mark.parametrize(
+    ("table", "lines"),
+    [
+        ("source", 'value.format = "avro"\n'),
+        ("spark", 'sql.shuffle.partitions = 4\n"sql.shuffle.partitions" = 8\n'),
+        ("table.options", 'a.b = "x"\n"a.b" = "x"\n'),
+        ("table.options", 'a."b.c" = "x"\n"a.b".c = "x"\n'),
+    ],
+)
+def test_a_key_that_is_given_with_quotes_and_without_is_refused(table, lines):
+    text = GOOD.replace("[table]", f"{lines}[table]") if table == "source" else f"{GOOD}[{table}]\n{lines}"
+    key = {"source": "value.format", "spark": "sql.shuffle.partitions"}.get(table, "a.b.c" if "c" in lines else "a.b")
+    assert refused(text) == f'[{table}] {key} is given twice: {key} and "{key}" are the same, so leave one of them'
 
 
 def test_secrets_come_from_the_environment_and_are_never_shown():
@@ -164,6 +189,14 @@ def test_a_folder_of_dead_letters_adds_the_columns_that_it_needs():
     assert settings.source["mode"] == "PERMISSIVE"
     named = parsed(text.replace("columns =", 'columnNameOfCorruptRecord = "wrong"\ncolumns ='))
     assert (named.corrupt, named.added[-1]) == ("wrong", "wrong")
+
+
+def test_a_topic_of_dead_letters_adds_the_columns_that_count_them():
+    text = re.sub(r"subscribe(?:.*\n)*?(?=\[table)", OF_COLUMNS, GOOD) + '[dead-letters]\ntopic = "dead"\n'
+    settings = parsed(text)
+    assert (settings.source["columns"], settings.added) == ("offset,value,_corrupt", ("_corrupt",))
+    assert (settings.source["mode"], settings.source["deadLetterTopic"]) == ("PERMISSIVE", "dead")
+    assert (settings.topic, settings.letters) == ("dead", None)
 
 
 def test_command_line(tmp_path, capsys, monkeypatch):

@@ -3,9 +3,11 @@
 import pickle
 
 import pytest
+from tests.waiting import wait_for_ours
 
 from ottla import OffsetAndMetadata
 from ottla.spark import transactions
+from ottla.spark.kept import Kept
 from ottla.spark.once import ExactlyOnceError, Mark, Once, Task, check_rows, written
 from ottla.spark.producers import check
 from ottla.spark.sink_options import WriteOptions
@@ -204,7 +206,7 @@ class Reader:
 
 def test_what_reads_marks_is_kept_while_it_is_used(monkeypatch):
     made = []
-    monkeypatch.setattr(transactions, "_readers", {})
+    monkeypatch.setattr(transactions, "_readers", Kept(0.5))
     monkeypatch.setattr(transactions, "_reader", lambda *_: made.append(Reader()) or made[-1])
 
     def read(app):
@@ -213,8 +215,6 @@ def test_what_reads_marks_is_kept_while_it_is_used(monkeypatch):
 
     for app in ("a", "b", "a"):
         read(app)
-    assert [one.is_closed for one in made] == [False, False]
-    monkeypatch.setattr(transactions, "IDLE", -1.0)
-    read("c")
-    assert [one.is_closed for one in made] == [True, True, False]
-    assert len(transactions._readers) == 1
+    assert len(made) == 2
+    wait_for_ours(lambda: all(one.is_closed for one in made), "readers that no task takes are closed")
+    assert transactions._readers.waiting() == []

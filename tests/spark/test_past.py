@@ -80,7 +80,7 @@ def await_replicas(cluster):
 def closed():
     """What this process reads by is closed before its brokers are."""
     yield
-    for _, bootstrap, _ in list(clients._idle):
+    for _, bootstrap, _ in clients._idle.waiting():
         clients.close_idle(options(bootstrap))
 
 

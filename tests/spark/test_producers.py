@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import Row
 from tests.pace import patience
+from tests.waiting import wait_for_ours
 
 import ottla
 from ottla.errors import ClosedError, KafkaError, KafkaTimeoutError, TooLargeError
@@ -33,9 +34,7 @@ def _close():
 
 
 def close_kept():
-    for client, _ in kept():
-        client.close(timeout=0)
-    producers._idle.clear()
+    producers._idle.close()
 
 
 @pytest.fixture
@@ -48,7 +47,7 @@ def fresh(broker):
 
 
 def kept():
-    return [entry for entries in producers._idle.values() for entry in entries]
+    return producers._idle.waiting()
 
 
 def options(broker, topic="t", **properties):
@@ -112,13 +111,14 @@ def test_a_task_killed_in_the_middle_leaves_no_producer_with_its_rows(broker):
 def test_idle_producers_are_closed(broker, monkeypatch):
     with producers.producer(options(broker)) as old:
         pass
-    with producers.producer(options(broker, **{"kafka.acks": "1"})):
-        assert len(kept()) == 1, "not idle for long"
-    monkeypatch.setattr(producers, "IDLE", -1.0)
-    with producers.producer(options(broker, **{"kafka.acks": "1"})):
-        assert kept() == []
-        with pytest.raises(ClosedError):
-            old.send("t", b"late")
+    assert len(kept()) == 1, "not idle for long"
+    producers._idle.close()
+    monkeypatch.setattr(producers._idle, "limit", 0.1)
+    with producers.producer(options(broker)) as old:
+        pass
+    wait_for_ours(lambda: kept() == [], "the producer is closed although no task comes")
+    with pytest.raises(ClosedError):
+        old.send("t", b"late")
 
 
 def kept_in_child(answer):

@@ -46,9 +46,7 @@ def kafka(tmp_path_factory):
     }
     with running(tmp_path_factory.mktemp("kafka"), config=config, sasl="plain", acl=True) as cluster:
         yield cluster.st["bootstrap"]
-    for reader, _ in transactions._readers.values():
-        reader.close(timeout=0)
-    transactions._readers.clear()
+    transactions._readers.close()
 
 
 class Sink:

@@ -97,7 +97,8 @@ class Producer:
             headers: Pairs of a str and a value, or a dict of them.
 
         Returns:
-            The record's delivery, a handle to its outcome: await it to learn where the record was written.
+            The record's delivery, a handle to its outcome: await it to learn where the record was written. The
+            `TimeoutError` of `asyncio.wait_for` names no cause; `flush(timeout)` raises one that does.
 
         Raises:
             TypeError: A value is of another type.

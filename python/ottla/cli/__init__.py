@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import argparse
 import logging
-import os
 import sys
 from typing import TYPE_CHECKING
 
 import ottla
-from ottla.cli import arguments, broker, config, consume, decode, ingest, produce, topics
+from ottla.cli import arguments, broker, config, consume, decode, ingest, produce, signals, streams, topics
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 EXIT_FAILED = 1
 EXIT_INTERRUPTED = 130
+EXIT_TERMINATED = 143
 LEVELS = (logging.WARNING, logging.INFO, logging.DEBUG)
 
 
@@ -26,8 +26,10 @@ def main(given: Sequence[str] | None = None) -> int:
         given: The command line, without the program's name; `sys.argv` if not given.
 
     Returns:
-        The exit code: 0 if all went well, 1 if the command failed, 130 after Ctrl-C. Wrong usage exits with 2.
+        The exit code: 0 if all went well, 1 if the command failed, 130 after Ctrl-C, 143 after SIGTERM. Wrong usage
+        exits with 2.
     """
+    streams.prepare()
     parser = _parser()
     options = parser.parse_args(given)
     arguments.refuse_strays(parser, options)
@@ -37,18 +39,35 @@ def main(given: Sequence[str] | None = None) -> int:
         datefmt="%H:%M:%S",
     )
     try:
-        options.run(options)
-        sys.stdout.flush()
-    except KeyboardInterrupt:
-        return EXIT_INTERRUPTED
+        with signals.terminable():
+            options.run(options)
+            sys.stdout.flush()
+    except KeyboardInterrupt as error:
+        return EXIT_TERMINATED if isinstance(error, signals.Terminated) else EXIT_INTERRUPTED
     except BrokenPipeError:
-        # The reader of our output has seen enough. Python would complain once more when it flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # The reader of our output has seen enough.
+        streams.discard_output()
         return 0
     except (ottla.KafkaError, OSError) as error:
-        print(f"ottla: {error}", file=sys.stderr)
-        return EXIT_FAILED
+        return _failed(str(error))
+    except UnicodeEncodeError as error:
+        if not any("\udc80" <= letter <= "\udcff" for letter in error.object):
+            raise
+        # Python keeps bytes of the command line that the locale has no letters for as such halves of surrogates.
+        return _failed(
+            f"{error.object!a} of the command line is not text in this locale's encoding, "
+            f"{sys.getfilesystemencoding()}: Kafka's names are UTF-8, so set LC_ALL=C.UTF-8"
+        )
     return 0
+
+
+def _failed(text: str) -> int:
+    print(f"ottla: {text}", file=sys.stderr)
+    try:
+        sys.stdout.flush()
+    except OSError:
+        streams.discard_output()
+    return EXIT_FAILED
 
 
 def _parser() -> argparse.ArgumentParser:

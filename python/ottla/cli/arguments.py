@@ -128,8 +128,17 @@ def admin_config(options: argparse.Namespace) -> dict[str, str]:
 # --- types of values ---
 
 
+def name(given: str) -> str:
+    """The type of a name. Kafka's names are UTF-8, whatever the encoding of the locale that the argument came in."""
+    try:
+        return os.fsencode(given).decode()
+    except UnicodeError:
+        raise argparse.ArgumentTypeError(f"{given!a} is not UTF-8, as Kafka's names are") from None
+
+
 def pair(given: str) -> tuple[str, str]:
     """The type of a KEY=VALUE."""
+    given = name(given)
     key, separator, value = given.partition("=")
     if not separator:
         raise argparse.ArgumentTypeError(f"{given!r} is not KEY=VALUE")
@@ -138,17 +147,17 @@ def pair(given: str) -> tuple[str, str]:
 
 def new_topic(given: str) -> tuple[str, int]:
     """The type of a NAME:PARTITIONS."""
-    name, _, partitions = given.partition(":")
-    if not name or (partitions and not partitions.isdecimal()):
+    topic, _, partitions = name(given).partition(":")
+    if not topic or (partitions and not partitions.isdecimal()):
         raise argparse.ArgumentTypeError(f"{given!r} is not NAME or NAME:PARTITIONS")
     if int(partitions or 1) not in range(1, MOST_PARTITIONS + 1):
         raise argparse.ArgumentTypeError(f"{given!r}: a topic has 1 to {MOST_PARTITIONS} partitions")
-    return name, int(partitions or 1)
+    return topic, int(partitions or 1)
 
 
 def topics(given: str) -> list[str]:
     """The type of names of topics, separated by commas."""
-    names = [name.strip() for name in given.split(",")]
+    names = [one.strip() for one in name(given).split(",")]
     if not all(names):
         raise argparse.ArgumentTypeError(f"{given!r} has an empty name")
     return names

@@ -117,7 +117,7 @@ def _security(group: argparse._ArgumentGroup) -> None:
 
 def _secret(given: str) -> tuple[str, str]:
     """The type of a NAME:SECRET; what is wrong is said without the secret."""
-    name, separator, secret = given.partition(":")
+    name, separator, secret = arguments.name(given).partition(":")
     if not name or not separator or not secret:
         raise argparse.ArgumentTypeError("a name, a colon and a secret are needed, as in alice:alice-secret")
     return name, secret
@@ -156,7 +156,7 @@ def _broker(options: argparse.Namespace) -> None:
         acls=options.acl or None,
         super_users=options.super_user,
         quotas=options.quota,
-        jwks=Path(options.jwks).read_text() if options.jwks else None,
+        jwks=Path(options.jwks).read_text(encoding="utf-8-sig") if options.jwks else None,
         aws_keys=dict(options.aws_key),
         config=arguments.properties(options),
         print_events=True,

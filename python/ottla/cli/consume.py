@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import difflib
 import json
+import math
 import select
 import sys
+import time
 from io import UnsupportedOperation
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +18,11 @@ from ottla.errors import ArgumentError, NotFoundError
 
 if TYPE_CHECKING:
     import argparse
+
+# Seconds between two looks at whether anybody reads the output.
+LOOK = 0.2
+# Seconds that partitions may go without a response to their first Fetch before the command asks why.
+PATIENCE = arguments.PATIENCE_MS / 1000
 
 
 def add(commands: Any) -> None:
@@ -49,7 +56,10 @@ def add(commands: Any) -> None:
     start.add_argument("--last", type=arguments.count, metavar="N", help="print the newest N of each topic, and stop")
     parser.add_argument("--max", type=arguments.count, metavar="N", help="stop after N records")
     parser.add_argument(
-        "--idle", type=arguments.seconds, metavar="SECONDS", help="stop after this long without a record"
+        "--idle",
+        type=arguments.seconds,
+        metavar="SECONDS",
+        help="stop after this long without a record; connecting, joining the group and the first requests do not count",
     )
     parser.add_argument(
         "--format",
@@ -77,13 +87,12 @@ def _consume(options: argparse.Namespace) -> None:
         return
     left = options.max
     with ottla.Consumer(arguments.bootstrap(options), topics=topics, config=config) as consumer:
+        idle = None if options.idle is None else _Idle(consumer, options.idle)
         try:
             while left is None or left > 0:
                 _check_reader()
-                batch = consumer.poll(options.idle, max_records=left)
-                if options.idle is not None and not len(batch):
-                    # No records during an outage are no end: this fails then.
-                    consumer.end_offsets(consumer.assignment(), timeout=max(options.idle, 1.0))
+                batch = consumer.poll(LOOK if idle is None else min(LOOK, idle.left()), max_records=left)
+                if idle is not None and idle.is_over(batch):
                     return
                 sys.stdout.buffer.writelines(map(show, batch))
                 sys.stdout.buffer.flush()
@@ -93,6 +102,55 @@ def _consume(options: argparse.Namespace) -> None:
             # What is in the pipe is lost, and nobody knows which records these are.
             consumer._close(None, "nothing")  # noqa: SLF001 there is no other use for it
             raise
+
+
+class _Idle:
+    """How long a consumer has been without a record although it reads all of its partitions."""
+
+    def __init__(self, consumer: ottla.Consumer, limit: float) -> None:
+        self._consumer = consumer
+        self._limit = limit
+        self._reading: list[ottla.TopicPartition] | None = None
+        self._since = time.monotonic()
+
+    def left(self) -> float:
+        """Seconds until the limit; infinite while partitions have not been read yet."""
+        return math.inf if self._reading is None else max(0.0, self._since + self._limit - time.monotonic())
+
+    def is_over(self, batch: ottla.Batch) -> bool:
+        """Whether this batch, which a poll returned, ends the command.
+
+        Raises:
+            KafkaError: Brokers do not respond. Missing records are no end then.
+        """
+        now = time.monotonic()
+        assigned = self._consumer.assignment()
+        if len(batch):
+            self._since = now
+        elif self._reading is None or self._reading != assigned:
+            # Until a Fetch of each assigned partition was responded to, nobody knows whether it has records.
+            reading = self._is_reading(assigned)
+            self._reading = assigned if reading else None
+            if reading:
+                self._since = now
+            elif assigned and now - self._since >= PATIENCE:
+                self._consumer.end_offsets(assigned, timeout=PATIENCE)
+                self._since = now
+        elif now - self._since >= self._limit:
+            self._consumer.end_offsets(assigned, timeout=max(self._limit, 1.0))
+            return True
+        return False
+
+    def _is_reading(self, assigned: list[ottla.TopicPartition]) -> bool:
+        member = self._consumer.group_metadata()
+        if member is not None and member.generation < 0:
+            return False
+        if member is None and not assigned:
+            return False
+        # It is NaN until the first response that has the partition.
+        lags = self._consumer.metrics().select("records-lag")
+        read = {(name.tag("topic"), name.tag("partition")) for name, lag in lags.items() if not math.isnan(lag)}
+        return all((partition.topic, str(partition.partition)) in read for partition in assigned)
 
 
 def _check_reader() -> None:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import sys
 from collections import deque
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import ottla
-from ottla.cli import arguments
+from ottla.cli import arguments, signals
 from ottla.errors import ArgumentError
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Iterable, Iterator
 
 
 def add(commands: Any) -> None:
@@ -26,6 +28,9 @@ def add(commands: Any) -> None:
         ottla produce -t flights --key-separator '\t' < flights.tsv    # a tab; a line without one is a value
         tail -f access.log | ottla produce -t access
         ottla produce -b kafka-1:9092 -t flights --config compression.type=zstd --config acks=all < flights.txt
+
+        A line ends with LF or CR LF; any other CR belongs to the value. The command ends at the first line that cannot
+        be sent, and says its number. Ctrl-C and SIGTERM send what was read before.
         """,
     )
     arguments.client(parser)
@@ -53,22 +58,94 @@ def _produce(options: argparse.Namespace) -> None:
         raise ArgumentError(
             f"produce sends to one topic, and there are {len(others) + 1}: {', '.join([topic, *others])}"
         )
-    separator = options.key_separator
     config = {"max.block.ms": str(arguments.PATIENCE_MS), **arguments.properties(options)}
-    sent = 0
-    pending: deque[ottla.Delivery] = deque()
     with ottla.Producer(arguments.bootstrap(options), config=config) as producer:
-        for line in sys.stdin.buffer:
-            value, key = line.rstrip(b"\r\n"), None
-            if separator:
-                before, found, after = value.partition(separator)
-                key, value = (before, after) if found else (None, value)
-            pending.append(producer.send(topic, value, key=key))
-            while pending and pending[0].done():
-                pending.popleft().result()
-                sent += 1
-        producer.flush()
-        for delivery in pending:
-            delivery.result()
-            sent += 1
-    print(f"{sent} record{'' if sent == 1 else 's'} sent to {topic}", file=sys.stderr)
+        lines = _Lines(producer, topic, options.key_separator)
+        try:
+            lines.send(sys.stdin.buffer)
+        finally:
+            print(f"{lines.sent} record{'' if lines.sent == 1 else 's'} sent to {topic}", file=sys.stderr)
+
+
+class _Lines:
+    """Sends lines as records, and counts those that were delivered."""
+
+    def __init__(self, producer: ottla.Producer, topic: str, separator: bytes | None) -> None:
+        self._producer = producer
+        self._topic = topic
+        self._separator = separator
+        self._pending: deque[tuple[int, ottla.Delivery]] = deque()
+        self.sent = 0
+
+    def send(self, lines: Iterable[bytes]) -> None:
+        """Send lines until they end, one cannot be sent, or a signal comes. What was read before is sent first.
+
+        Raises:
+            KafkaError: A line was not sent; the text has its number, from 1 up.
+            KeyboardInterrupt: A signal came.
+        """
+        between = signals.Between()
+        try:
+            with between.handling():
+                source = enumerate(lines, 1)
+                while True:
+                    with between.waiting():
+                        number, line = next(source, (0, b""))
+                    if not number:
+                        break
+                    self._send(number, line)
+                    while self._pending and self._pending[0][1].done():
+                        self._take()
+        except (OSError, KeyboardInterrupt):
+            # Nobody waits without end for a command that was told to stop.
+            self._finish(arguments.PATIENCE_MS / 1000)
+            raise
+        except ottla.KafkaError:
+            with suppress(ottla.KafkaError):
+                self._finish(arguments.PATIENCE_MS / 1000)
+            raise
+        self._finish(None)
+
+    def _send(self, number: int, line: bytes) -> None:
+        value, key = _without_end(line), None
+        if self._separator:
+            before, found, after = value.partition(self._separator)
+            key, value = (before, after) if found else (None, value)
+        with _naming(number):
+            self._pending.append((number, self._producer.send(self._topic, value, key=key)))
+
+    def _take(self) -> None:
+        number, delivery = self._pending.popleft()
+        with _naming(number):
+            delivery.result(0)
+            self.sent += 1
+
+    def _finish(self, timeout: float | None) -> None:
+        """Wait for all records, and raise for the first that was not delivered."""
+        with suppress(ottla.KafkaError):
+            # The lines below say what failed, and when the time was up.
+            self._producer.flush(timeout)
+        failed: list[ottla.KafkaError] = []
+        while self._pending:
+            try:
+                self._take()
+            except ottla.KafkaError as error:
+                failed.append(error)
+        if failed:
+            raise failed[0]
+
+
+def _without_end(line: bytes) -> bytes:
+    """A line without LF or CR LF. Any other CR is of the value."""
+    if line.endswith(b"\n"):
+        return line[: -2 if line.endswith(b"\r\n") else -1]
+    return line
+
+
+@contextmanager
+def _naming(number: int) -> Iterator[None]:
+    """Name the line that an error is about."""
+    try:
+        yield
+    except ottla.KafkaError as error:
+        raise ottla.KafkaError(f"line {number}: {error}") from error

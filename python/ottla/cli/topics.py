@@ -60,13 +60,13 @@ def add(commands: Any) -> None:
     delete = arguments.command(
         actions, "delete", "delete topics and all their records", "ottla topics delete flights audit"
     )
-    delete.add_argument("topics", nargs="+", metavar="NAME")
+    delete.add_argument("topics", nargs="+", type=arguments.name, metavar="NAME")
     delete.set_defaults(run=_delete)
 
     describe = arguments.command(
         actions, "describe", "describe topics and their partitions", "ottla topics describe flights"
     )
-    describe.add_argument("topics", nargs="+", metavar="NAME")
+    describe.add_argument("topics", nargs="+", type=arguments.name, metavar="NAME")
     describe.set_defaults(run=_describe)
 
     for taking in (parser, listing, create, delete, describe):

@@ -15,12 +15,15 @@ Columns, options and the JSON of offsets are those of Spark's own Kafka source a
 Kafka Integration Guide"), so changing one word moves a query to ottla, and its checkpoint with it.
 """
 
+import logging
+import os
 import subprocess
 import sys
 from collections.abc import Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from ottla.spark import lookup
 from ottla.spark.java import ensure_java
 from ottla.spark.plans import LOGIN
 from ottla.spark.progress import offsets_behind_latest
@@ -84,7 +87,8 @@ def commit_listener(options: Mapping[str, str], query: str | None = None) -> "St
 def register(spark: "SparkSession") -> None:
     """Make `format("ottla")` and `format("ottla-log")` known to a session.
 
-    It is needed in two cases: if Spark's Python does not find the package `pyspark_ottla`; and in each thread of your
+    It is needed in two cases: if Spark's Python does not find the package `pyspark_ottla`, of which the import of
+    `ottla.spark` warns, or registers the formats with the session that is there; and in each thread of your
     own that calls `df.write`, since Spark finds no data source in Python from a thread that knows no session. Otherwise
     it makes sure that Spark's workers can import ottla, and that plans hide the options of file systems, and URLs with
     a password or a query (`spark.sql.redaction.options.regex`, to which this adds).
@@ -135,3 +139,25 @@ def _check_worker_python(python: str) -> None:
             f"Spark's workers run {python}, which cannot import ottla: {why}. Set PYSPARK_PYTHON in the environment "
             f"to {sys.executable} before the session is made, or install ottla there"
         )
+
+
+def _help_spark_to_find_us() -> None:
+    """Register the formats where Spark does not find them by itself, or say what to do if there is no session yet."""
+    if not lookup.is_a_driver() or (problem := lookup.problem(os.environ)) is None:
+        return
+    session = None
+    if "pyspark.sql.session" in sys.modules:
+        from pyspark.sql import SparkSession
+
+        session = SparkSession.getActiveSession()
+    if session is None or not hasattr(session, "dataSource"):  # since Spark 4.0
+        logging.getLogger("ottla.spark").warning(problem)
+        return
+    from ottla.spark.log.source import OttlaLogDataSource
+    from ottla.spark.source import OttlaDataSource
+
+    _make_known(session, OttlaDataSource)
+    _make_known(session, OttlaLogDataSource)
+
+
+_help_spark_to_find_us()

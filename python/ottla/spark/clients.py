@@ -18,7 +18,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ottla import Admin, Batch, Consumer, OffsetAndMetadata, Producer, TopicDescription, TopicPartition
-from ottla._background import after_fork
 from ottla._properties import AdminProperties
 from ottla.errors import (
     ConfigError,
@@ -31,6 +30,7 @@ from ottla.errors import (
 )
 from ottla.spark.bad_records import failure, send_dead_letters
 from ottla.spark.formats import FAILFAST, Typed
+from ottla.spark.kept import Kept
 from ottla.spark.layout import Bad, Layout
 from ottla.spark.offsets import Offsets, Partition, Range, Seen, names
 from ottla.spark.options import ReadOptions, Topics
@@ -54,6 +54,8 @@ LONGEST_WAIT = 10
 # for the topic to refuse what is large.
 LETTER_BYTES = 100_000_000
 CLIENT_ID = "ottla-spark"
+# Seconds without a task after which a client is closed: that of `spark.kafka.consumer.cache.timeout`.
+IDLE = 300.0
 # A sample of records needs few of them from each partition, and where some are gone, those that are left.
 SAMPLING = {
     "auto.offset.reset": "earliest",
@@ -74,8 +76,7 @@ C = TypeVar("C", Admin, Consumer, Producer)
 
 # Connections are shared by all reads that name the same brokers and properties.
 _Key = tuple[type, str, tuple[tuple[str, str], ...]]
-_idle: dict[_Key, list[Any]] = {}
-after_fork(_idle.clear)
+_idle: Kept[_Key, Any] = Kept(IDLE)
 
 
 @contextmanager
@@ -101,16 +102,13 @@ def producer(options: ReadOptions) -> Iterator[Producer]:
 
 def close_idle(options: ReadOptions) -> None:
     """Close what is kept for these brokers, where nobody may come back for it."""
-    for key in [key for key in _idle if key[1] == options.bootstrap]:
-        for client in _idle.pop(key):
-            with suppress(KafkaError):
-                client.close(timeout=0)
+    _idle.close(lambda key: key[1] == options.bootstrap)
 
 
 @contextmanager
 def _lent(kind: type, options: ReadOptions, make: Callable[[ReadOptions], C], tidy: Callable[[C], None]) -> Iterator[C]:
-    kept = _idle.setdefault((kind, options.bootstrap, options.properties), [])
-    client = kept.pop() if kept else make(options)
+    key = (kind, options.bootstrap, options.properties)
+    client: C = _idle.take(key) or make(options)
     failed = False
     try:
         yield client
@@ -125,7 +123,7 @@ def _lent(kind: type, options: ReadOptions, make: Callable[[ReadOptions], C], ti
                 client.close(timeout=0)
         else:
             tidy(client)
-            kept.append(client)
+            _idle.keep(key, client)
 
 
 def _consumer(options: ReadOptions) -> Consumer:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from ottla.errors import ConfigError
+from ottla.spark import sql
 from ottla.spark.given import boolean, choice, positive
 
 if TYPE_CHECKING:
@@ -31,6 +32,9 @@ MODES = (FAILFAST, PERMISSIVE, DROPMALFORMED)
 CORRUPT = "_corrupt"
 # Behind the name of the column for bad values, the name of that for bad keys.
 OF_KEYS = "_key"
+
+# Characters of a schema that an error shows.
+SHOWN = 200
 
 # How to reach a registry, by the names of Confluent's clients in Python.
 REGISTRY = "schema.registry."
@@ -186,6 +190,8 @@ def parse(given: Mapping[str, str]) -> Typed | None:
     if not named.keys() & given.keys():
         return None
     key, value = (of_side(side, given) for side in SIDES)
+    for side in (key, value):
+        _check_columns(side)
     decoded = [one for one in (key, value) if one.name != "raw"]
     if not decoded:
         useless = [
@@ -262,11 +268,12 @@ def _schema(side: SideName, name: str, given: Mapping[str, str]) -> str | bytes 
         if name == "protobuf":
             return held
         try:
-            return held.decode()
+            # Editors on Windows write a byte order mark in front.
+            return held.decode("utf-8-sig")
         except UnicodeDecodeError:
             raise ValueError(f"option {side}.schema.file names a file that is not text: {path}") from None
     if text is None or name != "protobuf":
-        return text
+        return text and text.removeprefix("\ufeff")
     try:
         return base64.b64decode("".join(text.split()), validate=True)
     except ValueError:
@@ -274,6 +281,26 @@ def _schema(side: SideName, name: str, given: Mapping[str, str]) -> str | bytes 
             f"option {side}.schema is a FileDescriptorSet in base64 for protobuf; option {side}.schema.file takes the "
             "path of what protoc --descriptor_set_out --include_imports writes"
         ) from None
+
+
+def _check_columns(side: Format) -> None:
+    """Refuse columns in Spark's SQL that Spark cannot read: its own error shows a text that the user never wrote."""
+    if not isinstance(side.schema, str) or not is_ddl(side.schema):
+        return
+    try:
+        if side.schema.lstrip().startswith(("{", "[")):
+            json.loads(side.schema)
+        sql.check(side.schema)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"option {side.side}.schema is {_short(side.schema)}, which is not JSON: {error}") from None
+    except sql.SqlError as error:
+        raise ValueError(
+            f"option {side.side}.schema is {_short(side.schema)}, which is not columns in Spark's SQL: {error}"
+        ) from None
+
+
+def _short(schema: str) -> str:
+    return repr(schema) if len(schema) <= SHOWN else f"{schema[:SHOWN]!r}..."
 
 
 def _registry(side: SideName, name: str, given: Mapping[str, str]) -> Registry | None:

@@ -17,7 +17,8 @@ from ottla.spark.columns import COLUMNS, HEADERS
 from ottla.spark.formats import DROPMALFORMED, FAILFAST, PERMISSIVE, Format, SideName, Typed, is_ddl, is_sparks_json
 from ottla.spark.layout import Layout, Side, Source
 from ottla.spark.options import ReadOptions, Topics
-from ottla.spark.types import ddl, is_stricter, names_in, nullable, quoted, to_arrow, to_spark
+from ottla.spark.sql import names_in
+from ottla.spark.types import ddl, is_stricter, nullable, quoted, to_arrow, to_spark
 
 # What a registry has, by side.
 Registered = Mapping[SideName, RegisteredSchema]

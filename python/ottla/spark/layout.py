@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ottla import BadRecord, Batch, Decoder
+from ottla import BadRecord, Batch, Decoder, Record, RegisteredSchema, SchemaRegistry
+from ottla.spark import nulls
 from ottla.spark.formats import SIDES, FormatName, Registry, SideName
 
 # Decoders that a process keeps: as many as queries are likely to share a worker.
@@ -48,11 +49,34 @@ class Side:
         """
         return _decoder(self)
 
+    @property
+    def written_with(self) -> str | None:
+        """The text of the Avro schema that all values are written with, if there is one."""
+        known = dict(self.options).get("writer_schema") or self.schema
+        text = known.text if isinstance(known, RegisteredSchema) else known
+        return text if isinstance(text, str) else None
+
+    def may_be_null(self) -> bool:
+        """Whether a value that is there may be null as a whole."""
+        if self.format != "avro":
+            return False
+        return self.registry is not None or nulls.null_of(self.written_with or "") is not None
+
+    def is_null(self, record: Record) -> bool:
+        """Whether the value of a record is there, and is null as a whole."""
+        registry = None if self.registry is None else _client(self.registry)
+        return nulls.is_null(record, self.name, self.written_with, registry)
+
 
 @lru_cache(maxsize=DECODERS)
 def _decoder(side: Side) -> Decoder:
-    registry = None if side.registry is None else side.registry.client()
+    registry = None if side.registry is None else _client(side.registry)
     return Decoder(side.schema, side.format, column=side.name, registry=registry, **dict(side.options))
+
+
+@lru_cache(maxsize=DECODERS)
+def _client(registry: Registry) -> SchemaRegistry:
+    return registry.client()
 
 
 class Source(NamedTuple):
@@ -127,7 +151,10 @@ class Layout:
                 # One record an object: they cost more than all else if a topic is of another format.
                 bad += [Bad(side.name, one) for one in decoded.bad]
                 bad += [Bad(side.name, _named(batch, side.name, one)) for one in unfit]
-        rows = [self._rows(records, parts) for records, *parts in zip(*chunks, strict=True)]
+        rows, first = [], 0
+        for records, *parts in zip(*chunks, strict=True):
+            rows.append(self._rows(batch, first, records, parts))
+            first += records.num_rows
         return [made for made in rows if made.num_rows], sorted(bad, key=lambda one: one.record.row)
 
     def _fit(self, number: int, records: pa.RecordBatch, part: pa.RecordBatch) -> tuple[pa.RecordBatch, list["_Unfit"]]:
@@ -156,7 +183,7 @@ class Layout:
             elif source.side == number:
                 yield source.field or self.sides[number].name, field.type
 
-    def _rows(self, records: pa.RecordBatch, parts: list[pa.RecordBatch]) -> pa.RecordBatch:
+    def _rows(self, batch: Batch, first: int, records: pa.RecordBatch, parts: list[pa.RecordBatch]) -> pa.RecordBatch:
         masks_of_all = (part.column(side.corrupt).is_valid() for side, part in zip(self.sides, parts, strict=True))
         bad = [rows if rows.true_count else None for rows in masks_of_all]
         arrays = []
@@ -167,6 +194,8 @@ class Layout:
             part, side = parts[source.side], self.sides[source.side]
             if source.field is None and pa.types.is_struct(field.type):
                 absent = _or(records.column(side.name).is_null(), bad[source.side])
+                if side.may_be_null():
+                    absent = _or(absent, _null_rows(batch, first, side, part, absent))
                 arrays.append(_struct(part, field.type, absent))
             else:
                 arrays.append(part.column(source.field or side.name))
@@ -204,6 +233,20 @@ def _named(batch: Batch, side: SideName, unfit: _Unfit) -> BadRecord:
     record = batch[unfit.row]
     value = record.key if side == "key" else record.value
     return BadRecord(unfit.row, record.topic, record.partition, record.offset, unfit.column, unfit.reason, value)
+
+
+def _null_rows(
+    batch: Batch, first: int, side: Side, part: pa.RecordBatch, absent: pa.BooleanArray
+) -> pa.BooleanArray | None:
+    """The rows whose value is there and is null as a whole; None if there are none."""
+    empty = pc.invert(absent)
+    for name in part.schema.names:
+        if name != side.corrupt:
+            empty = pc.and_(empty, part.column(name).is_null())
+            if not empty.true_count:
+                return None
+    # Only of these rows, of which a topic has few, the bytes are looked at.
+    return pa.array([one is True and side.is_null(batch[first + row]) for row, one in enumerate(empty.to_pylist())])
 
 
 def _cast_all(part: pa.RecordBatch, types: dict[str, pa.DataType]) -> pa.RecordBatch:

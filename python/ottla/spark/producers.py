@@ -4,13 +4,12 @@ Spark's workers are forked from a daemon and serve one task after another, in on
 use, kept for the next task with the same options, and never crosses a fork or a pickle.
 """
 
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from ottla import Producer
-from ottla._background import after_fork
 from ottla.errors import ConfigError, KafkaError
+from ottla.spark.kept import Kept
 from ottla.spark.once import OPTION
 from ottla.spark.sink_options import WriteOptions
 from ottla.spark.tokens import resolved
@@ -25,11 +24,9 @@ TRANSACTION_TIMEOUT = 900_000
 # What is about files and secrets, which may be there for the tasks and not for the driver.
 _CHECKED_IN_TASKS = ("security.", "ssl.", "sasl.", "https.")
 
-# Connections are shared by all tasks that name the same brokers and properties. Beside each producer: since when nobody
-# has used it.
+# Connections are shared by all tasks that name the same brokers and properties. Each task has flushed.
 _Key = tuple[str, tuple[tuple[str, str], ...]]
-_idle: dict[_Key, list[tuple[Producer, float]]] = {}
-after_fork(_idle.clear)
+_idle: Kept[_Key, Producer] = Kept(IDLE)
 
 
 def check(options: WriteOptions) -> None:
@@ -54,9 +51,7 @@ def check(options: WriteOptions) -> None:
 def producer(options: WriteOptions) -> Iterator[Producer]:
     """A producer for one task. After an error it is closed with what it holds, else kept for the next one."""
     key = (options.bootstrap, options.properties)
-    _close_idle(time.monotonic() - IDLE)
-    kept = _idle.setdefault(key, [])
-    client = kept.pop()[0] if kept else _make(*key)
+    client = _idle.take(key) or _make(*key)
     try:
         yield client
     except BaseException:
@@ -64,7 +59,7 @@ def producer(options: WriteOptions) -> Iterator[Producer]:
         with suppress(KafkaError):
             client.close(timeout=0)
         raise
-    kept.append((client, time.monotonic()))
+    _idle.keep(key, client)
 
 
 def _make(bootstrap: str, properties: tuple[tuple[str, str], ...]) -> Producer:
@@ -78,14 +73,3 @@ def transactional(bootstrap: str, properties: tuple[tuple[str, str], ...], trans
     """
     given = {"client.id": CLIENT_ID, "transaction.timeout.ms": str(TRANSACTION_TIMEOUT), **dict(properties)}
     return Producer(bootstrap, config=resolved({**given, "transactional.id": transactional_id}))
-
-
-def _close_idle(before: float) -> None:
-    """Close the producers that nobody has used since a moment of the monotonic clock."""
-    for kept in _idle.values():
-        old = [entry for entry in kept if entry[1] < before]
-        for entry in old:
-            kept.remove(entry)
-            # Each task has flushed, so that nothing can be lost here.
-            with suppress(KafkaError):
-                entry[0].close(timeout=0)

@@ -19,9 +19,9 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from ottla import Consumer, Producer
-from ottla._background import after_fork
 from ottla._properties import AdminProperties
 from ottla.errors import AuthorizationError, ConfigError, FencedError, KafkaError, TransactionAbortableError
+from ottla.spark.kept import Kept
 from ottla.spark.once import ExactlyOnceError, Mark, Once, Task, check_rows, written
 from ottla.spark.producers import CLIENT_ID, IDLE, TRANSACTION_TIMEOUT, transactional
 from ottla.spark.sink_options import WriteOptions
@@ -38,11 +38,9 @@ _SHARED = frozenset(AdminProperties.__annotations__)
 # What a write asks of brokers only because it is exactly once.
 _OWN_APIS = frozenset({"FindCoordinator", "InitProducerId", "OffsetFetch", "AddOffsetsToTxn", "TxnOffsetCommit"})
 
-# What reads marks is kept for the next task: by the addresses, the properties, the group, and what it waits for. Beside
-# each: since when nobody has used it.
+# What reads marks is kept for the next task: by the addresses, the properties, the group, and what it waits for.
 _Key = tuple[str, tuple[tuple[str, str], ...], str, str]
-_readers: dict[_Key, tuple[Consumer, float]] = {}
-after_fork(_readers.clear)
+_readers: Kept[_Key, Consumer] = Kept(IDLE)
 
 
 def send_once(
@@ -105,15 +103,14 @@ def _marks(options: WriteOptions, once: Once, shards: list[int], isolation: str)
     if not shards:
         return []
     key = (options.bootstrap, options.properties, once.group, isolation)
-    _close_idle(time.monotonic() - IDLE)
-    reader = _readers.pop(key)[0] if key in _readers else _reader(*key)
+    reader = _readers.take(key) or _reader(*key)
     try:
         kept = reader.committed([(once.topic, shard) for shard in shards])
     except BaseException:
         with suppress(KafkaError):
             reader.close(timeout=0)
         raise
-    _readers[key] = reader, time.monotonic()
+    _readers.keep(key, reader)
     return [Mark.read(once.group, offset) for offset in kept.values() if offset is not None]
 
 
@@ -121,14 +118,6 @@ def _reader(bootstrap: str, properties: tuple[tuple[str, str], ...], group: str,
     shared = {name: value for name, value in properties if name.replace(".", "_") in _SHARED}
     given = {"client.id": CLIENT_ID, **shared, "group.id": group, "isolation.level": isolation}
     return Consumer(bootstrap, config=resolved({**given, "enable.auto.commit": "false"}))
-
-
-def _close_idle(before: float) -> None:
-    """Close what nobody has used since a moment of the monotonic clock: a worker serves writes of many groups."""
-    for key in [key for key, (_, since) in _readers.items() if since < before]:
-        reader, _ = _readers.pop(key)
-        with suppress(KafkaError):
-            reader.close(timeout=0)
 
 
 def _explained(error: KafkaError, options: WriteOptions, once: Once, task: Task, took: float) -> KafkaError:

@@ -1,7 +1,6 @@
 """Between Arrow's types and Spark's."""
 
 import inspect
-import re
 from typing import Any
 
 import pyarrow as pa
@@ -54,13 +53,6 @@ _PLAIN: dict[str, DataType] = {
     "time64[us]": LongType(),
     "time64[ns]": LongType(),
 }
-
-# What columns in Spark's SQL consist of. Types of one word are as good as names here, and so are texts of comments.
-_SQL = re.compile(
-    r"""(?P<ignored>\s+|--[^\n]*|/\*.*?\*/)|(?P<quoted>`(?:[^`]|``)*`)|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[<>(),:]"""
-    r"""|[^\s<>(),:`'"]+|.""",
-    re.DOTALL,
-)
 
 
 def to_arrow(schema: StructType) -> pa.Schema:
@@ -152,20 +144,6 @@ def _is_stricter(kind: DataType, other: DataType, in_arrays: bool) -> bool:
     if isinstance(kind, StructType) and isinstance(other, StructType):
         return any(is_stricter(*pair, in_arrays=in_arrays) for pair in zip(kind, other, strict=True))
     return False
-
-
-def names_in(columns: str) -> list[str]:
-    """The names of columns in Spark's SQL, such as `a int, b struct<c: int>`, without asking Spark."""
-    depth, begins, found = 0, True, []
-    for token in _SQL.finditer(columns):
-        text = token[0]
-        if token.lastgroup == "ignored":
-            continue
-        if begins:
-            found.append(text[1:-1].replace("``", "`") if token.lastgroup == "quoted" else text)
-        depth += (text in "<(") - (text in ">)")
-        begins = text == "," and depth == 0
-    return found
 
 
 def ddl(kind: DataType) -> str:

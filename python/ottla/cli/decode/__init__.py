@@ -24,6 +24,17 @@ SEGMENT_NAME = re.compile(r".*\.(?:log|checkpoint)(?:\.(?:deleted|cleaned|swap|p
 PARTITION_FOLDER = re.compile(r"(?P<topic>.+)-\d+(?:\.[0-9a-f]{32}-delete)?")
 
 
+# What else is there, by the ends of their names.
+NEIGHBOURS = {
+    "index": "an index of a segment by offset",
+    "timeindex": "an index of a segment by time",
+    "txnindex": "an index of a segment's aborted transactions",
+    "snapshot": "what a broker knows of a partition's producers",
+}
+NEIGHBOUR_NAME = re.compile(r"(?P<segment>\d+)\.(?P<kind>[a-z]+)(?:\.(?:deleted|cleaned|swap))?")
+TEXT_NAME = re.compile(r"[a-z-]+-checkpoint|partition\.metadata|meta\.properties|quorum-state")
+
+
 def add(commands: Any) -> None:
     """Add the command to the parser."""
     parser = arguments.command(
@@ -110,6 +121,7 @@ def add(commands: Any) -> None:
 
 def _decode(options: argparse.Namespace) -> None:
     _check(options)
+    _refuse_neighbours(options)
     if isinstance(sys.stdout, io.TextIOWrapper):
         # Whatever the terminal's encoding: JSON is UTF-8, and text says the letters that the encoding lacks by number.
         sys.stdout.reconfigure(encoding="utf-8" if options.format == "json" else None, errors="backslashreplace")
@@ -140,6 +152,21 @@ def _check(options: argparse.Namespace) -> None:
             raise ArgumentError("--key and --value are a record of their own: leave INPUT and what it is away")
     elif options.topic is not None and not _is_segment(options):
         raise ArgumentError("--topic is for a segment, or for --key and --value")
+
+
+def _refuse_neighbours(options: argparse.Namespace) -> None:
+    """Raise for the files beside segments, which hold neither records nor frames."""
+    if options.source is None or options.request or options.response or options.message or options.records:
+        return
+    path = Path(options.source)
+    found = NEIGHBOUR_NAME.fullmatch(path.name)
+    if found and found["kind"] in NEIGHBOURS and path.is_file():
+        what = NEIGHBOURS[found["kind"]]
+        raise ArgumentError(
+            f"{path} is {what}, and holds no records: decode the segment {path.with_name(found['segment'] + '.log')}"
+        )
+    if TEXT_NAME.fullmatch(path.name) and path.is_file():
+        raise ArgumentError(f"{path} is a text of the broker's, and holds no records: read it as it is")
 
 
 def _is_segment(options: argparse.Namespace) -> bool:

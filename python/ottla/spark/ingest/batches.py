@@ -1,4 +1,7 @@
-"""What becomes of each micro-batch: good rows go to the table, dead letters to their folder, in few files."""
+"""What becomes of each micro-batch: good rows go to the table, dead letters to their folder, in few files.
+
+Tasks send dead letters to a topic themselves. Their rows are only counted here.
+"""
 
 import json
 import math
@@ -68,7 +71,7 @@ class Batches:
         if batch.end:
             frame = frame.coalesce(max(1, math.ceil(_records(batch) / most)))
         rows, counted = frame, None
-        if self._letters is not None:
+        if self._settings.letters or self._settings.topic:
             counted = Observation()
             bad = self._is_bad(frame)
             rows = frame.observe(counted, f.count_if(bad).alias("bad")).where(~bad).drop(*self._unwanted(frame))
@@ -76,7 +79,10 @@ class Batches:
         added = sink.add(batch, selected(filtered(rows, table), table), most)
         self._row_bytes = added.row_bytes or self._row_bytes
         # A batch that the table had already was not computed: a count of it would be waited for without end.
-        if self._letters is not None and (not added.computed or counted is None or counted.get["bad"]):
+        bad_rows = counted.get["bad"] if counted is not None and added.computed else None
+        if self._letters is None:
+            self.bad += bad_rows or 0
+        elif bad_rows != 0:
             written = self._letters.add(batch, self._dead(frame), most)
             self.bad += written.rows if written else 0
 

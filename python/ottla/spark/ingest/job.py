@@ -49,7 +49,7 @@ class Outcome(NamedTuple):
     Attributes:
         records: How many offsets it took.
         batches: In how many micro-batches.
-        bad: How many of them are in the folder of dead letters.
+        bad: How many of them are dead letters, as far as batches were computed by this run.
         behind: How many there were left when the last batch began; None if Spark does not tell.
         stopped: Whether it was told to stop.
     """
@@ -180,7 +180,8 @@ def _check_columns(settings: Settings, frame: DataFrame) -> None:
 
 def _summary(settings: Settings, outcome: Outcome) -> str:
     count = f"{outcome.batches} batch{'' if outcome.batches == 1 else 'es'}"
-    bad = f", {outcome.bad:,} of them dead letters in {settings.letters}" if outcome.bad else ""
+    where = settings.letters or f"topic {settings.topic}"
+    bad = f", {outcome.bad:,} of them dead letters in {where}" if outcome.bad else ""
     how = "stopped after" if outcome.stopped else "done:"
     return f"{how} {outcome.records:,} records in {count} into {settings.table}{bad}"
 

@@ -3,6 +3,7 @@
 Each error names the file, the table and the key. Nothing here talks to brokers, and nothing needs Spark.
 """
 
+import codecs
 import difflib
 import os
 import re
@@ -36,7 +37,7 @@ KNOWN: dict[str, tuple[str, ...]] = {
 }
 
 # What the table of dead letters says, which the source must not say otherwise.
-OF_LETTERS = ("mode", "deadLetterTopic", "columnNameOfCorruptRecord")
+OF_LETTERS = ("mode", "deadLetterTopic")
 # Columns that say where a dead letter was.
 PLACE = ("topic", "partition", "offset", "timestamp")
 
@@ -90,6 +91,7 @@ class Settings:
         rows: Most rows of a file.
         size: About the most bytes of a file; None leaves it to `rows`.
         letters: The folder of dead letters; None if there is none.
+        topic: The topic of dead letters, which tasks fill; None if there is none.
         added: Columns that `source` has only for the dead letters.
         corrupt: The column with the bytes of values that do not decode.
         trigger: `available-now`, `once`, or a time of Spark's between micro-batches.
@@ -105,6 +107,7 @@ class Settings:
     rows: int
     size: int | None
     letters: str | None
+    topic: str | None
     added: tuple[str, ...]
     corrupt: str
     trigger: str
@@ -143,8 +146,11 @@ def parse(content: bytes, file: str, environment: Mapping[str, str]) -> Settings
         SettingsError: It is not TOML, or says something that cannot be done.
     """
     try:
-        given = tomllib.loads(content.decode())
+        # Editors on Windows write a byte order mark in front.
+        given = tomllib.loads(content.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
+        if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            raise SettingsError(f"{file} is UTF-16, and TOML is UTF-8: save it as UTF-8") from None
         raise SettingsError(f"{file}: byte {error.start} is not UTF-8, which TOML is written in") from None
     except tomllib.TOMLDecodeError as error:
         raise SettingsError(f"{file}: this is not TOML: {error}") from None
@@ -185,12 +191,14 @@ class _Source(NamedTuple):
     Attributes:
         options: Of `format("ottla")`.
         letters: The folder of dead letters; None if there is none.
-        added: Columns that only the folder needs.
+        topic: The topic of dead letters; None if there is none.
+        added: Columns that only the dead letters need.
         corrupt: The column with the bytes of values that do not decode.
     """
 
     options: dict[str, str]
     letters: str | None
+    topic: str | None
     added: tuple[str, ...]
     corrupt: str
 
@@ -228,6 +236,7 @@ class _Reading:
             rows=self._rows(files),
             size=self._size(files, table.format),
             letters=source.letters,
+            topic=source.topic,
             added=source.added,
             corrupt=source.corrupt,
             trigger=self._trigger(run),
@@ -323,7 +332,12 @@ class _Reading:
             found = found.get(part, {})
             if not isinstance(found, dict):
                 raise SettingsError(f"{self._file}: {table} is a table: write [{table}], and its keys below")
-        return dict(self._flat(found, table, ""))
+        made: dict[str, str] = {}
+        for key, value in self._flat(found, table, ""):
+            if key in made:
+                raise self._error(table, key, f'is given twice: {key} and "{key}" are the same, so leave one of them')
+            made[key] = value
+        return made
 
     def _flat(self, keys: dict[str, Any], table: str, before: str) -> list[tuple[str, str]]:
         made = []
@@ -386,17 +400,19 @@ class _Reading:
         if key and not sides:
             raise self._error("dead-letters", key, "has no meaning while [source] decodes nothing")
         if key:
-            options |= {"deadLetterTopic": target} if key == "topic" else {"mode": PERMISSIVE}
+            # The rows of bad records are counted, and then left out: without them nobody would know how many there are.
+            options |= {"mode": PERMISSIVE, **({"deadLetterTopic": target} if key == "topic" else {})}
             self._parsed(options)
         corrupt = typed.corrupt if typed else CORRUPT
         added: tuple[str, ...] = ()
-        if key == "folder" and typed and typed.columns is not None:
-            needed = (*PLACE, *(corrupt + OF_KEYS * (side == "key") for side in sides))
+        if key and typed and typed.columns is not None:
+            needed = (*(PLACE if key == "folder" else ()), *(corrupt + OF_KEYS * (side == "key") for side in sides))
             added = tuple(name for name in needed if name not in typed.columns)
             wanted = ",".join((*typed.columns, *added))
             options = {name: wanted if name.lower() == "columns" else value for name, value in options.items()}
             self._parsed(options)
-        return _Source(options, target if key == "folder" else None, added, corrupt)
+        letters, topic = (target if key == kind else None for kind in ("folder", "topic"))
+        return _Source(options, letters, topic, added, corrupt)
 
     def _letters(self, given: dict[str, Any], options: Mapping[str, str]) -> tuple[str, str]:
         """Which key says where dead letters go, and what it says; empty texts if there is none."""
@@ -406,8 +422,7 @@ class _Reading:
             return "", ""
         if len(found) > 1:
             raise self._error("dead-letters", "topic", "and folder exclude each other: leave one of them")
-        # The name of the column is free where there is one.
-        refused = [name.lower() for name in OF_LETTERS if found[0][0] == "topic" or name != OF_LETTERS[-1]]
+        refused = [name.lower() for name in OF_LETTERS]
         for name in options:
             if name.lower() in refused:
                 raise self._error("source", name, "is what [dead-letters] says: leave one of them out")
