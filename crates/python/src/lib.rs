@@ -16,6 +16,7 @@ mod arrow;
 mod assignors;
 mod batch;
 mod broker;
+mod calls;
 mod certificates;
 mod consumer;
 mod decoder;
