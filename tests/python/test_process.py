@@ -334,6 +334,18 @@ def test_import_loads_no_part_that_has_an_import_of_its_own():
     assert (code, out) == (0, "[]\n"), err
 
 
+def test_import_fails_in_a_second_interpreter():
+    """Also in one that is not isolated, which Python itself lets import."""
+    name = "_xxsubinterpreters" if sys.version_info < (3, 13) else "_interpreters"
+    create = {11: "create()", 12: "create(isolated=False)"}.get(sys.version_info.minor, "create('legacy')")
+    pytest.importorskip(name)
+    inside = "try: import ottla\nexcept ImportError as error: print(error, flush=True)"
+    script = f"import ottla, {name} as interpreters; interpreters.run_string(interpreters.{create}, {inside!r})"
+    code, out, err = run(script)
+    assert code == 0, err
+    assert "ottla cannot be imported in interpreter" in out
+
+
 def test_a_broker_of_the_process_stops_with_it():
     code, _, err = run("from ottla.testing import Broker; broker = Broker().start(); print(broker)")
     assert (code, err) == (0, "")

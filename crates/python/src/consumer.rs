@@ -25,7 +25,7 @@ use crate::partitions::{
 };
 use crate::rebalances::{Callables, Kind, Listener};
 use crate::values::{names, seconds};
-use crate::{errors, events, metrics, options, rebalances, runtime, values, wait};
+use crate::{calls, errors, events, metrics, options, rebalances, runtime, values, wait};
 
 /// The core of both facades of a consumer. Threads may share it.
 #[pyclass(frozen, module = "ottla._ottla", weakref)]
@@ -641,13 +641,13 @@ fn tell(py: Python<'_>, core: &ConsumerCore) -> PyResult<()> {
     if let Some((question, assignors)) = core.take_question(py)? {
         let answer = ANSWER.import(py, "ottla._assignors", "answer")?;
         let limit = core.assignor_timeout()?;
-        return answer.call1((question, assignors, limit)).map(drop);
+        return calls::call(answer, (question, assignors, limit)).map(drop);
     }
     let Some((listener, partitions)) = core.take_rebalance(py)? else {
         return Ok(());
     };
     *core.telling.lock() = Some(thread::current().id());
-    let result = listener.call1(py, (partitions,));
+    let result = calls::call(listener.bind(py), (partitions,));
     *core.telling.lock() = None;
     core.told_rebalance()?;
     result.map(drop)

@@ -11,6 +11,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 use pyo3::{PyClass, PyClassInitializer, ffi};
 
+use crate::calls;
 use crate::errors;
 use crate::operation::{CompletionQueue, Facade, Operation};
 use crate::runs::Runs;
@@ -60,11 +61,8 @@ fn call_when_done(
     module: &str,
     callback: Bound<'_, PyAny>,
 ) -> PyResult<()> {
-    delivery
-        .py()
-        .import(module)?
-        .call_method1("call_when_done", (delivery, callback))?;
-    Ok(())
+    let function = delivery.py().import(module)?.getattr("call_when_done")?;
+    calls::call(&function, (delivery, callback)).map(drop)
 }
 
 /// The loop that runs here forgets `callback(delivery)`.

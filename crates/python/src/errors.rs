@@ -6,6 +6,8 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict};
 
+use crate::calls;
+
 /// The party at fault, as the word that Python code sees as `KafkaError.kind`.
 const KINDS: [(Kind, &str); 19] = [
     (Kind::Config, "config"),
@@ -81,9 +83,8 @@ fn build<'py>(
     facts: Bound<'py, PyDict>,
 ) -> PyResult<Bound<'py, PyAny>> {
     static FROM_NATIVE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    FROM_NATIVE
-        .import(py, "ottla.errors", "_from_native")?
-        .call1((text, facts))
+    let function = FROM_NATIVE.import(py, "ottla.errors", "_from_native")?;
+    calls::call(function, (text, facts))
 }
 
 /// Adds a note to an error where Python has notes, from 3.11 on.

@@ -11,6 +11,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyString};
 
+use crate::calls;
 use crate::doorbell::{Descriptor, Doorbell};
 use crate::runtime::Native;
 
@@ -75,7 +76,7 @@ impl EventQueue {
 /// The queue of this process, for a client that is being made.
 pub(crate) fn queue(py: Python<'_>) -> PyResult<Option<Arc<Events>>> {
     static QUEUE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    let queue = QUEUE.import(py, "ottla._logging", "queue")?.call0()?;
+    let queue = calls::call(QUEUE.import(py, "ottla._logging", "queue")?, ())?;
     let events = Arc::clone(queue.cast::<EventQueue>()?.get().events.get()?);
     Ok(Some(events))
 }
@@ -89,7 +90,7 @@ pub(crate) fn log(py: Python<'_>) -> PyResult<()> {
     // Where no client was made there is nothing to log, and the module would only be imported for it.
     let modules = sys.getattr("modules")?;
     match modules.get_item("ottla._logging") {
-        Ok(logging) if !logging.is_none() => logging.call_method0("drain").map(drop),
+        Ok(logging) if !logging.is_none() => calls::call(&logging.getattr("drain")?, ()).map(drop),
         _ => Ok(()),
     }
 }

@@ -16,6 +16,7 @@ mod arrow;
 mod assignors;
 mod batch;
 mod broker;
+mod calls;
 mod certificates;
 mod consumer;
 mod decoder;
@@ -25,6 +26,7 @@ mod encoding;
 mod errors;
 mod events;
 mod initialized;
+mod interpreters;
 mod log;
 mod memory;
 mod metrics;
@@ -51,10 +53,11 @@ mod wait;
 /// Fill the extension module `ottla._ottla`, which the crate `ottla-module` links.
 ///
 /// # Errors
-/// Python's, if it runs out of memory.
+/// Python's, if it runs out of memory; ImportError in a second interpreter of the process.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     use protocol::{frames, internal, messages, records, refusal, segment, tables, writing};
 
+    interpreters::check()?;
     module.add_class::<admin::AdminCore>()?;
     module.add_class::<assignors::AssignorQuestion>()?;
     module.add_class::<batch::Batch>()?;

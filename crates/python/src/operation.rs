@@ -20,7 +20,7 @@ use pyo3::sync::PyOnceLock;
 
 use crate::doorbell::{Descriptor, Doorbell};
 use crate::runtime::{self, Native};
-use crate::{errors, wait};
+use crate::{calls, errors, wait};
 
 /// Who takes an operation's value. Few values differ between the two.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -129,8 +129,8 @@ impl Operation {
         if slf.py().detach(|| state.lock().poll(Waker::noop()))? {
             return Ok(slf.into_any());
         }
-        WAIT.import(slf.py(), "ottla.aio._completions", "wait")?
-            .call1((slf,))
+        let wait = WAIT.import(slf.py(), "ottla.aio._completions", "wait")?;
+        calls::call(wait, (slf,))
     }
 
     fn __iter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {

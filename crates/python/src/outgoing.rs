@@ -5,6 +5,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyDict, PyList, PyMemoryView, PyString, PyTuple};
 
+use crate::calls;
 use crate::errors;
 use crate::values::{Payload, Place, Text, timestamp_ms};
 
@@ -111,8 +112,7 @@ fn pairs(place: Place<'_>, object: &Bound<'_, PyAny>) -> PyResult<Vec<(Text, Opt
         Ok(dict) => dict.items().into_any(),
         Err(_) => object.clone(),
     };
-    pairs
-        .try_iter()
+    calls::items(&pairs)
         .map_err(|_| wrong(object))?
         .map(|pair| {
             let pair = pair?;
@@ -155,7 +155,7 @@ pub(crate) fn columns(
         row: Some(at),
     };
     let mut rows = Vec::with_capacity(values.len().unwrap_or(0).min(MOST_BEFORE_SEEN));
-    for (at, value) in values.try_iter()?.enumerate() {
+    for (at, value) in calls::items(values)?.enumerate() {
         rows.push(Outgoing {
             key: None,
             value: Payload::new(place("value", at), value?)?,
@@ -257,7 +257,7 @@ fn each<'py>(
     };
     let mut given = 0;
     let mut rows_left = rows.iter_mut();
-    for item in column.try_iter()? {
+    for item in calls::items(&column)? {
         if let Some(row) = rows_left.next() {
             put(given, row, item?)?;
         }

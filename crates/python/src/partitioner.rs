@@ -10,7 +10,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule, PyIterator, PyList};
 
-use crate::{arrow, errors};
+use crate::{arrow, calls, errors};
 
 /// The keys of records to place: bytes or None each. A sequence, and an Arrow array of type large_binary.
 #[pyclass(frozen, sequence, module = "ottla")]
@@ -85,7 +85,7 @@ impl Partitioner {
         if count == 0 {
             return Ok(Vec::new());
         }
-        let answer = self.0.bind(py).call1((topic, Keys { keys }, partitions));
+        let answer = calls::call(self.0.bind(py), (topic, Keys { keys }, partitions));
         let answer = answer.inspect_err(|error| {
             // Where a note cannot be added, the error is told without it.
             let _ = errors::note(
@@ -142,14 +142,14 @@ fn numbers(
     }
     // Those of numpy go over all at once.
     let list = match answer.getattr_opt(intern!(py, "tolist"))? {
-        Some(method) => method.call0()?,
+        Some(method) => calls::call(&method, ())?,
         None => answer.clone(),
     };
     let name = |object: &Bound<'_, PyAny>| {
         let name = object.get_type().name();
         name.map_or_else(|_| "something".to_owned(), |name| name.to_string())
     };
-    let Ok(items) = list.try_iter() else {
+    let Ok(items) = calls::items(&list) else {
         return Err(refuse(format!("gave {}", name(answer))));
     };
     let number = |(row, item): (usize, PyResult<Bound<'_, PyAny>>)| {

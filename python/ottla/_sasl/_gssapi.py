@@ -306,7 +306,10 @@ class Kerberos:
         """Let go of a connection's context."""
         with self._lock:
             known = self._connections.pop(connection, None)
-            if known is not None:
-                known.has_ended = True
-        if known is not None and not known.is_busy:
+            if known is None:
+                return
+            known.has_ended = True
+            # Read under the lock. A step that ends just after it sees `has_ended`, and releases the context itself.
+            is_busy = known.is_busy
+        if not is_busy:
             self._library.release(known.context, known.target, known.credentials)
