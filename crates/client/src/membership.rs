@@ -1,5 +1,6 @@
 //! A consumer's membership in its group: subscriptions, rebalances, commits, and the way out.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -223,6 +224,7 @@ impl<D: Decode> Consumer<D> {
             storage: self.config().offsets_storage,
             group: member.group,
             partitions,
+            topic_ids: BTreeMap::new(),
             require_stable: self.config().read_committed,
             member: None,
         };

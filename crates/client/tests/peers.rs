@@ -35,7 +35,7 @@ use ottla_protocol::messages::{
     MetadataResponse, ProduceRequest, ProduceResponse,
 };
 use ottla_protocol::records::{BatchBuilder, ProducerState, assign_offsets};
-use ottla_protocol::{ApiKey, Message, Reader, Response, header};
+use ottla_protocol::{ApiKey, Message, Reader, Response, Uuid, header};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::runtime::{Builder, Handle, Runtime};
@@ -847,6 +847,7 @@ async fn a_close_ends_what_else_leaves_the_group() {
         offset: 3,
         leader_epoch: -1,
         metadata: "".into(),
+        topic_id: Uuid::ZERO,
     };
     // Who leaves waits for this commit, which never ends.
     consumer.commit_later(Some(vec![offset])).unwrap();

@@ -138,17 +138,17 @@ apis! {
     ShareGroupHeartbeat: ShareGroupHeartbeatRequest => ShareGroupHeartbeatResponse, 1..=1, throttles from 1;
     ShareFetch: ShareFetchRequest => ShareFetchResponse, 1..=2, throttles from 1;
     ShareAcknowledge: ShareAcknowledgeRequest => ShareAcknowledgeResponse, 1..=2, throttles from 1;
-    // From version 10 on their topics have ids.
-    OffsetCommit: OffsetCommitRequest => OffsetCommitResponse, 0..=9, throttles from 4;
-    OffsetFetch: OffsetFetchRequest => OffsetFetchResponse, 0..=9, throttles from 4;
+    // Version 10 has topic ids instead of names.
+    OffsetCommit: OffsetCommitRequest => OffsetCommitResponse, 0..=10, throttles from 4;
+    OffsetFetch: OffsetFetchRequest => OffsetFetchResponse, 0..=10, throttles from 4;
     // Version 6 is not final.
     InitProducerId: InitProducerIdRequest => InitProducerIdResponse, 0..=6, throttles from 1;
     // From version 4 on it is for brokers (KIP-890).
     AddPartitionsToTxn: AddPartitionsToTxnRequest => AddPartitionsToTxnResponse, 0..=3, throttles from 1;
     AddOffsetsToTxn: AddOffsetsToTxnRequest => AddOffsetsToTxnResponse, 0..=4, throttles from 1;
     EndTxn: EndTxnRequest => EndTxnResponse, 0..=5, throttles from 1;
-    // From version 6 on its topics have ids.
-    TxnOffsetCommit: TxnOffsetCommitRequest => TxnOffsetCommitResponse, 0..=5, throttles from 1;
+    // Version 6 has topic ids instead of names.
+    TxnOffsetCommit: TxnOffsetCommitRequest => TxnOffsetCommitResponse, 0..=6, throttles from 1;
     WriteTxnMarkers: WriteTxnMarkersRequest => WriteTxnMarkersResponse, 0..=2;
     ListGroups: ListGroupsRequest => ListGroupsResponse, 0..=5, throttles from 2;
     DescribeTransactions: DescribeTransactionsRequest => DescribeTransactionsResponse, 0..=0, throttles from 0;

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use ottla_protocol::Uuid;
+
 use crate::call::{GroupMetadata, GroupOffset};
 use crate::change::Change;
 use crate::config::Config;
@@ -133,12 +135,16 @@ impl Engine<Consumer> {
     pub fn commit(
         &mut self,
         now: Instant,
-        offsets: Vec<GroupOffset>,
+        mut offsets: Vec<GroupOffset>,
         deadline: Instant,
         awaited: bool,
     ) -> Result<CommitId, Error> {
         if self.closed().is_some() {
             return Err(closed_error());
+        }
+        let fetcher = &self.client.fetcher;
+        for it in offsets.iter_mut().filter(|it| it.topic_id == Uuid::ZERO) {
+            it.topic_id = fetcher.topic_read(&it.topic, it.partition, it.offset);
         }
         let Some(membership) = &mut self.client.membership else {
             return Err(no_group("a commit"));
@@ -187,6 +193,7 @@ impl Engine<Consumer> {
                 offset,
                 leader_epoch: fetcher.epoch_before(topic, partition, offset),
                 metadata: Arc::default(),
+                topic_id: fetcher.topic_read(topic, partition, offset),
             })
         });
         each.collect()
@@ -506,10 +513,12 @@ impl Composition for Consumer {
                 topic,
                 partition,
                 mark,
+                topic_id,
             } = sought;
             let position = (&topic, partition, mark);
             let cluster = &mut core.cluster;
-            self.fetcher.found_committed(now, cluster, position, found);
+            self.fetcher
+                .found_committed(now, cluster, position, topic_id, found);
             any = true;
         }
         if let Some(owned) = membership.take_news() {
@@ -522,7 +531,9 @@ impl Composition for Consumer {
         if let Some(membership) = &mut self.membership {
             let sought = self.fetcher.take_uncommitted(now, &mut core.cluster);
             any |= !sought.is_empty();
+            let fetcher = &self.fetcher;
             let sought = sought.into_iter().map(|(topic, partition, mark)| Sought {
+                topic_id: fetcher.topic_id(&topic),
                 topic,
                 partition,
                 mark,

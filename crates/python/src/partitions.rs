@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use ottla_client::{GroupOffset, OffsetAndTimestamp, PartitionInfo};
+use ottla_protocol::Uuid;
 use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -162,6 +163,7 @@ pub(crate) fn group_offsets(offsets: &Bound<'_, PyAny>) -> PyResult<Vec<GroupOff
             leader_epoch,
             metadata: metadata.into(),
             topic,
+            topic_id: Uuid::ZERO,
         })
     });
     entries.collect()

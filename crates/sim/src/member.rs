@@ -17,6 +17,7 @@ use ottla_engine::call::GroupOffset;
 use ottla_engine::consumer::{CommitId, Consumer as Work, Pattern, Rebalance, Selection, Start};
 use ottla_engine::observe::Observed;
 use ottla_engine::{Config, Engine, Error, Kind};
+use ottla_protocol::Uuid;
 
 use crate::book::Book;
 use crate::chance::Chance;
@@ -705,6 +706,7 @@ impl Member {
                 offset,
                 leader_epoch: -1,
                 metadata: Arc::default(),
+                topic_id: Uuid::ZERO,
             });
         let rows = rows.collect();
         let until = now + PATIENCE;

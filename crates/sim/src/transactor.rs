@@ -11,6 +11,7 @@ use ottla_engine::call::{GroupMetadata, GroupOffset};
 use ottla_engine::observe::Observed;
 use ottla_engine::producer::{Done, NotAppended, Producer as Work, Verb, VerbId};
 use ottla_engine::{Config, Engine, Error, Kind, Written};
+use ottla_protocol::Uuid;
 
 use crate::batches::{Batches, Wish};
 use crate::book::Book;
@@ -567,6 +568,7 @@ impl Transactor {
             offset: offset(index),
             leader_epoch: -1,
             metadata: "".into(),
+            topic_id: Uuid::ZERO,
         });
         let mut offsets: Vec<GroupOffset> = Vec::new();
         for row in rows {

@@ -1,6 +1,7 @@
 //! Offsets that a group has committed: OffsetCommit and OffsetFetch, asked of the group's coordinator; or, at version 0, of any broker,
 //! which keeps them in ZooKeeper. Neither sees what is committed in the other.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ottla_protocol::messages::offset_commit_request::{
@@ -10,11 +11,12 @@ use ottla_protocol::messages::offset_fetch_request::{
     OffsetFetchRequestGroup, OffsetFetchRequestTopics,
 };
 use ottla_protocol::messages::{OffsetCommitRequest, OffsetFetchRequest, OffsetFetchResponse};
-use ottla_protocol::{ApiKey, ErrorCode};
+use ottla_protocol::{ApiKey, ErrorCode, Uuid};
 
 use super::interface::only;
 use super::membership::GroupMetadata;
-use super::partitions::{by_topic, results};
+use super::partitions::results;
+use super::topic_ids;
 use super::transactional::GroupOffset;
 use super::{About, Asked, Call, Target};
 use crate::api::{Request, Response};
@@ -52,12 +54,17 @@ impl OffsetsStorage {
     }
 }
 
+/// The highest version of OffsetCommit and of OffsetFetch with topic names.
+const NAMED: i16 = 9;
+
 /// OffsetCommit: the group goes on at these offsets. Safe to repeat, as long as no later commit was sent in between.
 #[derive(Clone, Debug)]
 pub(crate) struct OffsetCommit {
     pub(crate) storage: OffsetsStorage,
     pub(crate) member: GroupMetadata,
     pub(crate) offsets: Vec<GroupOffset>,
+    /// A partition that is left out, because its offset belongs to a topic that was deleted.
+    pub(crate) outdated: Option<(Arc<str>, i32)>,
 }
 
 impl Call for OffsetCommit {
@@ -66,7 +73,9 @@ impl Call for OffsetCommit {
     const API: ApiKey = ApiKey::OffsetCommit;
 
     fn versions(&self) -> (i16, i16) {
-        self.storage.versions(self.member.least(7).max(1))
+        let ids = self.offsets.iter().map(|row| row.topic_id);
+        let (least, most) = self.storage.versions(self.member.least(7).max(1));
+        (least, most.min(topic_ids::most(NAMED, ids)))
     }
 
     fn target(&self, _: usize) -> Target {
@@ -74,15 +83,18 @@ impl Call for OffsetCommit {
     }
 
     fn request(&self, _: &[usize], _: &About<'_>) -> Request {
-        let topics = by_topic(self.offsets.iter().map(|row| (&row.topic, row))).into_iter();
+        let rows = self.offsets.iter();
+        let topics = topic_ids::by_topic(rows.map(|row| (&row.topic, row.topic_id, row)));
         Request::OffsetCommit(OffsetCommitRequest {
             group_id: (&*self.member.group).into(),
             generation_id_or_member_epoch: self.member.generation,
             member_id: (&*self.member.member_id).into(),
             group_instance_id: self.member.instance_id.as_deref().map(Into::into),
             topics: topics
-                .map(|(topic, rows)| OffsetCommitRequestTopic {
+                .into_iter()
+                .map(|((topic, topic_id), rows)| OffsetCommitRequestTopic {
                     name: (&**topic).into(),
+                    topic_id,
                     partitions: rows.into_iter().map(row).collect(),
                     ..Default::default()
                 })
@@ -96,8 +108,10 @@ impl Call for OffsetCommit {
             return Vec::new();
         };
         let rows = answer.topics.iter().flat_map(|topic| {
+            let asked = self.offsets.iter().map(|row| (&row.topic, row.topic_id));
+            let name = topic_ids::name(asked, &topic.name, topic.topic_id);
             let rows = topic.partitions.iter();
-            rows.map(|row| ((&*topic.name, row.partition_index), row.error_code))
+            rows.map(move |row| ((name, row.partition_index), row.error_code))
         });
         let wanted = self.offsets.iter();
         let wanted = wanted.map(|row| (&row.topic, row.partition));
@@ -116,12 +130,22 @@ impl Call for OffsetCommit {
     }
 
     fn is_retried(&self, error: &Error, _: u32) -> bool {
-        // A topic that is gone does not come back for a commit.
-        error.is_retriable() && error.code() != Some(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION)
+        // A topic that was deleted does not come back for a commit.
+        let deleted = [
+            ErrorCode::UNKNOWN_TOPIC_OR_PARTITION,
+            ErrorCode::UNKNOWN_TOPIC_ID,
+        ];
+        let is_deleted = error.code().is_some_and(|code| deleted.contains(&code));
+        error.is_retriable() && !is_deleted
     }
 
     fn merge(self, found: Vec<Result<(), Error>>) -> Result<(), Error> {
-        only(found, "the offsets").map_err(|error| self.storage.explained(explained(error)))
+        only(found, "the offsets")
+            .map_err(|error| self.storage.explained(explained(error)))
+            .and_then(|()| match &self.outdated {
+                Some(partition) => Err(outdated(&self.member.group, partition)),
+                None => Ok(()),
+            })
     }
 }
 
@@ -133,6 +157,13 @@ fn row(offset: &GroupOffset) -> OffsetCommitRequestPartition {
         committed_metadata: Some((&*offset.metadata).into()),
         ..Default::default()
     }
+}
+
+/// The error of a commit for a partition of a topic that was deleted and created again, which no broker was asked for: versions
+/// without topic ids would commit the offset to the new topic.
+pub(crate) fn outdated(group: &Arc<str>, (topic, partition): &(Arc<str>, i32)) -> Error {
+    let error = Error::from_code(ErrorCode::UNKNOWN_TOPIC_ID, None).calling("OffsetCommit");
+    explained(error.group_is(group).partition_is(topic, *partition))
 }
 
 /// What a caller can do about a commit that was refused.
@@ -164,6 +195,13 @@ fn explained(error: Error) -> Error {
             Kind::TooLarge,
             "the metadata is longer than the brokers' offset.metadata.max.bytes",
         ),
+        Some(ErrorCode::UNKNOWN_TOPIC_ID) => {
+            let text = "nothing was committed for the partition: its topic was deleted after the records were read, and may have \
+                        been created again, where the offset is of no use. The consumer reads a topic that was created again from its \
+                        beginning";
+            let kind = error.kind();
+            return error.wrap(kind, text).retriable_is(false);
+        }
         _ => return error,
     };
     let outcome = match error.may_have_been_done() {
@@ -182,11 +220,19 @@ pub struct OffsetFetch {
     pub group: Arc<str>,
     /// The partitions.
     pub partitions: Vec<(Arc<str>, i32)>,
+    /// The ids of topics. If all are known, brokers that speak version 10 look for these topics, not for others of their names.
+    pub topic_ids: BTreeMap<Arc<str>, Uuid>,
     /// Whether offsets that an open transaction may still change are waited for (KIP-447).
     pub require_stable: bool,
     /// The member that asks, by its id and its epoch, if it is one of the consumer protocol (KIP-848): an epoch that is over is
     /// told, where brokers look at it (version 9).
     pub member: Option<(Arc<str>, i32)>,
+}
+
+impl OffsetFetch {
+    fn id_of(&self, topic: &str) -> Uuid {
+        self.topic_ids.get(topic).copied().unwrap_or(Uuid::ZERO)
+    }
 }
 
 impl Call for OffsetFetch {
@@ -196,7 +242,9 @@ impl Call for OffsetFetch {
     const API: ApiKey = ApiKey::OffsetFetch;
 
     fn versions(&self) -> (i16, i16) {
-        self.storage.versions(1)
+        let (least, most) = self.storage.versions(1);
+        let ids = self.partitions.iter().map(|(topic, _)| self.id_of(topic));
+        (least, most.min(topic_ids::most(NAMED, ids)))
     }
 
     fn target(&self, _: usize) -> Target {
@@ -205,8 +253,8 @@ impl Call for OffsetFetch {
 
     fn request(&self, _: &[usize], _: &About<'_>) -> Request {
         let rows = self.partitions.iter();
-        let rows = rows.map(|(topic, partition)| (topic, *partition));
-        let topics = by_topic(rows).into_iter();
+        let rows = rows.map(|(topic, partition)| (topic, self.id_of(topic), *partition));
+        let topics = topic_ids::by_topic(rows).into_iter();
         Request::OffsetFetch(OffsetFetchRequest {
             groups: vec![OffsetFetchRequestGroup {
                 group_id: (&*self.group).into(),
@@ -214,8 +262,9 @@ impl Call for OffsetFetch {
                 member_epoch: self.member.as_ref().map_or(-1, |(_, epoch)| *epoch),
                 topics: Some(
                     topics
-                        .map(|(topic, partitions)| OffsetFetchRequestTopics {
+                        .map(|((topic, topic_id), partitions)| OffsetFetchRequestTopics {
                             name: (&**topic).into(),
+                            topic_id,
                             partition_indexes: partitions.into_iter().collect(),
                             ..Default::default()
                         })
@@ -232,7 +281,7 @@ impl Call for OffsetFetch {
         let Response::OffsetFetch(answer) = response else {
             return Vec::new();
         };
-        let (code, rows) = rows(&answer);
+        let (code, rows) = rows(&answer, &self.topic_ids);
         let refused = |code: ErrorCode| Error::from_code(code, None).group_is(&self.group);
         if code.is_error() {
             return vec![Err(refused(code))];
@@ -265,6 +314,7 @@ impl Call for OffsetFetch {
                 offset: row.offset,
                 leader_epoch: row.leader_epoch,
                 metadata: row.metadata.into(),
+                topic_id: self.id_of(row.topic),
             }))
         }))]
     }
@@ -285,11 +335,16 @@ struct Row<'a> {
 }
 
 /// The code about all of it, and the partitions.
-fn rows(answer: &OffsetFetchResponse) -> (ErrorCode, Vec<Row<'_>>) {
+fn rows<'a>(
+    answer: &'a OffsetFetchResponse,
+    ids: &'a BTreeMap<Arc<str>, Uuid>,
+) -> (ErrorCode, Vec<Row<'a>>) {
     if let Some(group) = answer.groups.first() {
         let rows = group.topics.iter().flat_map(|topic| {
-            topic.partitions.iter().map(|row| Row {
-                topic: &topic.name,
+            let asked = ids.iter().map(|(name, id)| (name, *id));
+            let name = topic_ids::name(asked, &topic.name, topic.topic_id);
+            topic.partitions.iter().map(move |row| Row {
+                topic: name,
                 partition: row.partition_index,
                 code: ErrorCode(row.error_code),
                 offset: row.committed_offset,

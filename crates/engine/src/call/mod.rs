@@ -36,6 +36,7 @@ mod target;
 #[cfg(test)]
 mod tests;
 mod ticket;
+mod topic_ids;
 mod transactional;
 mod transactions;
 
@@ -56,8 +57,8 @@ pub(crate) use self::describe_topics::TopicNames;
 pub use self::describe_topics::{DescribeCluster, DescribeTopics, ListTopics};
 pub(crate) use self::epoch_ends::{EpochEnd, EpochEnds};
 pub use self::fence_producers::FenceProducers;
-pub(crate) use self::group_offsets::OffsetCommit;
 pub use self::group_offsets::OffsetFetch;
+pub(crate) use self::group_offsets::{OffsetCommit, outdated as offset_outdated};
 pub use self::groups::{
     DescribeGroups, Epochs, GroupDescription, GroupListing, ListGroups, MemberDescription,
 };

@@ -12,16 +12,18 @@ use ottla_protocol::messages::{
     AddOffsetsToTxnRequest, AddPartitionsToTxnRequest, EndTxnRequest, InitProducerIdRequest,
     TxnOffsetCommitRequest,
 };
-use ottla_protocol::{ApiKey, ErrorCode};
+use ottla_protocol::{ApiKey, ErrorCode, Uuid};
 
 use super::interface::only;
 use super::membership::GroupMetadata;
 use super::outcome;
 use super::partitions::{by_topic, results};
+use super::topic_ids;
 use super::{About, Asked, Call, ProducerIdentity, Target};
 use crate::api::{Request, Response};
 use crate::cluster::CoordinatorType;
 use crate::error::Error;
+use crate::metadata::Metadata;
 
 /// The first version of InitProducerId that proves which identity the producer had, and gives the next epoch only to that
 /// one (KIP-360). Without it a producer that was fenced long ago would fence its successor.
@@ -332,7 +334,20 @@ pub struct GroupOffset {
     pub leader_epoch: i32,
     /// What else the group wants to keep.
     pub metadata: Arc<str>,
+    /// The id of the topic that the offset belongs to; zero if unknown.
+    pub topic_id: Uuid,
 }
+
+impl GroupOffset {
+    /// Whether the offset belongs to a topic that was deleted, and another one has its name now.
+    pub(crate) fn is_outdated(&self, view: &Metadata) -> bool {
+        let current = view.topic(&self.topic).map_or(Uuid::ZERO, |topic| topic.id);
+        self.topic_id != Uuid::ZERO && current != Uuid::ZERO && self.topic_id != current
+    }
+}
+
+/// The highest version of TxnOffsetCommit with topic names.
+const NAMED: i16 = 5;
 
 /// TxnOffsetCommit: offsets of a group, which take effect when the transaction is committed. Asked of the group's coordinator.
 #[derive(Clone, Debug)]
@@ -355,7 +370,11 @@ impl Call for TxnOffsetCommit {
         let (least, most) = self.member.versions(5);
         // Without its generation, a member that was replaced would not be fenced (KIP-447).
         let names_member = !self.group.member_id.is_empty();
-        (least.max(if names_member { 3 } else { 0 }), most)
+        let ids = self.offsets.iter().map(|row| row.topic_id);
+        (
+            least.max(if names_member { 3 } else { 0 }),
+            most.min(topic_ids::most(NAMED, ids)),
+        )
     }
 
     fn target(&self, _: usize) -> Target {
@@ -363,7 +382,8 @@ impl Call for TxnOffsetCommit {
     }
 
     fn request(&self, _: &[usize], _: &About<'_>) -> Request {
-        let topics = by_topic(self.offsets.iter().map(|row| (&row.topic, row))).into_iter();
+        let rows = self.offsets.iter();
+        let topics = topic_ids::by_topic(rows.map(|row| (&row.topic, row.topic_id, row)));
         Request::TxnOffsetCommit(TxnOffsetCommitRequest {
             transactional_id: (&*self.member.id).into(),
             group_id: (&*self.group.group).into(),
@@ -373,8 +393,10 @@ impl Call for TxnOffsetCommit {
             producer_id: self.member.identity.id,
             producer_epoch: self.member.identity.epoch,
             topics: topics
-                .map(|(topic, rows)| TxnOffsetCommitRequestTopic {
+                .into_iter()
+                .map(|((topic, topic_id), rows)| TxnOffsetCommitRequestTopic {
                     name: (&**topic).into(),
+                    topic_id,
                     partitions: rows.into_iter().map(row).collect(),
                     ..Default::default()
                 })
@@ -388,8 +410,10 @@ impl Call for TxnOffsetCommit {
             return Vec::new();
         };
         let rows = answer.topics.iter().flat_map(|topic| {
+            let asked = self.offsets.iter().map(|row| (&row.topic, row.topic_id));
+            let name = topic_ids::name(asked, &topic.name, topic.topic_id);
             let rows = topic.partitions.iter();
-            rows.map(|row| ((&*topic.name, row.partition_index), row.error_code))
+            rows.map(move |row| ((name, row.partition_index), row.error_code))
         });
         let wanted = self.offsets.iter();
         let wanted = wanted.map(|row| (&row.topic, row.partition));

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use ottla_protocol::{ErrorCode, Uuid};
+
 use crate::change::Change;
 use crate::cluster::Cluster;
 use crate::error::Error;
@@ -33,12 +35,14 @@ impl Fetcher {
         taken
     }
 
-    /// The group has committed this offset, of this leader epoch or of -1, or none.
+    /// The group has committed this offset, of this leader epoch or of -1, or none, in the topic that had this id when the group's
+    /// coordinator was asked; zero if it was not known.
     pub(crate) fn found_committed(
         &mut self,
         now: Instant,
         cluster: &mut Cluster,
         (topic, partition, number): (&Arc<str>, i32, u64),
+        topic_id: Uuid,
         found: Result<Option<(i64, i32)>, Error>,
     ) {
         let latest_id = self.subscription.id_of(topic);
@@ -51,10 +55,23 @@ impl Fetcher {
         position.looking_up = false;
         match found {
             Ok(Some(at)) => {
-                position.found(at, latest_id);
+                position.found(
+                    at,
+                    if topic_id == Uuid::ZERO {
+                        latest_id
+                    } else {
+                        topic_id
+                    },
+                );
+                // The topic may have been created again since the request.
+                position.note_topic(latest_id);
                 cluster.context.changes.tell(Change::Position);
             }
             Ok(None) => position.start = Start::Reset,
+            // The metadata has the id of a topic that was deleted. The new one is known soon.
+            Err(error) if error.code() == Some(ErrorCode::UNKNOWN_TOPIC_ID) => {
+                Retries::default().fail(now, cluster, position, error);
+            }
             Err(error) => {
                 Retries::default().deny(now, cluster, (topic, partition), position, error)
             }

@@ -671,14 +671,11 @@ impl Fetcher {
         let Some(entry) = self.assignment.entry_mut(key) else {
             return;
         };
-        let reason = "the topic was deleted and created again";
         if self.config.auto_offset_reset == OffsetReset::None {
-            entry.position.reset(generation, Start::Reset, reason);
-            entry.position.topic_id = Uuid::ZERO;
+            entry.position.leave_topic(generation, Start::Reset);
             entry.position.stuck = Some(outdated(&entry.topic, entry.partition));
         } else {
-            entry.position.reset(generation, Start::Beginning, reason);
-            entry.position.topic_id = Uuid::ZERO;
+            entry.position.leave_topic(generation, Start::Beginning);
         }
     }
 

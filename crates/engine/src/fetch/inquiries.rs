@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use ottla_protocol::ErrorCode;
+use ottla_protocol::{ErrorCode, Uuid};
 
 use crate::call::{Absence, why_no_leader};
 use crate::cluster::{Cluster, Lane};
@@ -46,6 +46,17 @@ impl Fetcher {
     pub(crate) fn epoch_before(&self, topic: &str, partition: i32, offset: i64) -> i32 {
         let position = self.assignment.get(topic, partition);
         position.map_or(-1, |position| position.epochs.epoch_before(offset))
+    }
+
+    /// The id of the topic that the caller read this offset of; zero if it is not known.
+    pub(crate) fn topic_read(&self, topic: &str, partition: i32, offset: i64) -> Uuid {
+        let position = self.assignment.get(topic, partition);
+        position.map_or(Uuid::ZERO, |position| position.topic_read(offset))
+    }
+
+    /// The topic's id, as the metadata says; zero if it is not known.
+    pub(crate) fn topic_id(&self, topic: &str) -> Uuid {
+        self.subscription.id_of(topic)
     }
 
     /// The assigned partitions, sorted, with their next offset and whether each is paused.

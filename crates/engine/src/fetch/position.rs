@@ -104,6 +104,8 @@ pub(super) struct Position {
     pub(super) last_turn: u64,
     /// The topic that the offset belongs to, once a broker has confirmed it; zero before.
     pub(super) topic_id: Uuid,
+    /// The topic of this name before, and the next offset that the caller would have got of it.
+    pub(super) former: Option<(Uuid, i64)>,
     /// That topic was deleted: the new one is read from its beginning as soon as the caller has what was fetched.
     pub(super) is_outdated: bool,
     /// Where it was before a reset, until the new offset is known.
@@ -180,6 +182,7 @@ impl Position {
             trouble: None,
             last_turn: 0,
             topic_id: Uuid::ZERO,
+            former: None,
             is_outdated: false,
             reset: None,
             was_seen: false,
@@ -209,9 +212,10 @@ impl Position {
     pub(super) fn reset(&mut self, generation: Generation, start: Start, reason: &'static str) {
         let before = self.reset.map(|reset| reset.from);
         let from = self.next.or(before).unwrap_or(-1);
-        let topic_id = self.topic_id;
+        let (topic_id, former) = (self.topic_id, self.former);
         self.seek(generation, start);
         self.topic_id = topic_id;
+        self.former = former;
         self.reset = Some(Reset { from, reason });
     }
 
@@ -311,6 +315,24 @@ impl Position {
     pub(super) fn begins_behind(&mut self, beginning: i64) -> bool {
         self.evidence.set_asked();
         self.fetch_at.is_some_and(|offset| beginning > offset)
+    }
+
+    /// Goes on in a topic that was created again under the name.
+    pub(super) fn leave_topic(&mut self, generation: Generation, start: Start) {
+        let former = self.next.map(|next| (self.topic_id, next));
+        self.reset(generation, start, "the topic was deleted and created again");
+        self.topic_id = Uuid::ZERO;
+        self.former = former;
+    }
+
+    /// The id of the topic that the caller read this offset of; zero if it is not known. An offset that was reached only in the
+    /// topic before is that topic's.
+    pub(super) fn topic_read(&self, offset: i64) -> Uuid {
+        let is_ahead = self.next.is_none_or(|next| offset > next);
+        match self.former {
+            Some((id, end)) if is_ahead && offset <= end => id,
+            _ => self.topic_id,
+        }
     }
 
     /// The topic has this id now; zero if it is not known.

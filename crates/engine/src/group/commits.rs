@@ -7,7 +7,7 @@ use std::time::Instant;
 use ottla_protocol::ErrorCode;
 use rustc_hash::FxHashMap;
 
-use crate::call::{CallId, Ended, GroupMetadata, GroupOffset, OffsetCommit};
+use crate::call::{CallId, Ended, GroupMetadata, GroupOffset, OffsetCommit, offset_outdated};
 use crate::change::Change;
 use crate::error::Error;
 use crate::group::assignor::TopicPartition;
@@ -106,10 +106,20 @@ impl Commits {
             self.waiting = Some(commit);
             return;
         }
+        let view = core.cluster.view();
+        let offsets = commit.offsets.values().cloned();
+        let (outdated, offsets): (Vec<_>, Vec<_>) = offsets.partition(|it| it.is_outdated(view));
+        let outdated = outdated.into_iter().next();
+        let outdated = outdated.map(|it| (it.topic, it.partition));
+        if let Some(partition) = outdated.as_ref().filter(|_| offsets.is_empty()) {
+            let error = offset_outdated(&member.group, partition);
+            return self.finish(core, commit, &Err(error));
+        }
         let call = OffsetCommit {
             storage: core.cluster.config().offsets_storage,
             member: member.clone(),
-            offsets: commit.offsets.values().cloned().collect(),
+            offsets,
+            outdated,
         };
         let id = core.start(now, call, commit.deadline);
         self.running = Some(Running {

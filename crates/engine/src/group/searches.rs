@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use ottla_protocol::ErrorCode;
+use ottla_protocol::{ErrorCode, Uuid};
 use rustc_hash::FxHashMap;
 
 use crate::call::{CallId, Ended, OffsetFetch};
@@ -18,6 +18,8 @@ pub(crate) struct Sought {
     pub(crate) partition: i32,
     /// Which of the partition's assignments and seeks is to begin there.
     pub(crate) mark: u64,
+    /// The id of the topic whose offset is wanted; zero if it is not known.
+    pub(crate) topic_id: Uuid,
 }
 
 /// What was found: the offset and its leader epoch, if one was committed.
@@ -59,6 +61,10 @@ impl Searches {
             group: Arc::clone(group),
             partitions: partitions
                 .map(|it| (Arc::clone(&it.topic), it.partition))
+                .collect(),
+            topic_ids: sought
+                .iter()
+                .map(|it| (Arc::clone(&it.topic), it.topic_id))
                 .collect(),
             require_stable: core.cluster.config().read_committed,
             member,

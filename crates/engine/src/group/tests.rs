@@ -12,7 +12,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use ottla_protocol::ErrorCode;
 use ottla_protocol::messages::find_coordinator_response::Coordinator;
 use ottla_protocol::messages::join_group_response::JoinGroupResponseMember;
 use ottla_protocol::messages::offset_commit_response::{
@@ -25,6 +24,7 @@ use ottla_protocol::messages::{
     FindCoordinatorResponse, HeartbeatResponse, JoinGroupResponse, LeaveGroupResponse,
     OffsetCommitResponse, OffsetFetchResponse, SyncGroupResponse,
 };
+use ottla_protocol::{ErrorCode, Uuid};
 
 use crate::api::{Request, Response};
 use crate::call::GroupOffset;
@@ -726,6 +726,7 @@ fn offset(offset: i64) -> GroupOffset {
         offset,
         leader_epoch: 3,
         metadata: "m".into(),
+        topic_id: Uuid::ZERO,
     }
 }
 

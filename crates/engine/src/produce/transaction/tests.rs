@@ -23,7 +23,7 @@ use ottla_protocol::messages::{
     ProduceResponse, TxnOffsetCommitResponse,
 };
 use ottla_protocol::records::batches;
-use ottla_protocol::{ApiKey, ErrorCode};
+use ottla_protocol::{ApiKey, ErrorCode, Uuid};
 
 use super::{Finished, Verb, VerbId};
 use crate::api::{HIGHEST, Request, Response, Versions};
@@ -378,6 +378,7 @@ fn offsets() -> Verb {
             offset: 5,
             leader_epoch: -1,
             metadata: "m".into(),
+            topic_id: Uuid::ZERO,
         }],
     }
 }
