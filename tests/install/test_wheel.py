@@ -10,6 +10,7 @@ import shutil
 import struct
 import subprocess
 import sys
+import tarfile
 import zipfile
 from pathlib import Path
 
@@ -181,3 +182,14 @@ def test_the_readme_lists_the_extras(wheel):
     section = text[text.index("## Install") :].split("\n## ")[0]
     extras = set(re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE))
     assert extras == set(metadata_of(wheel).get_all("Provides-Extra")) - {"demo", "dev"}
+
+
+def test_the_source_distribution_has_what_the_build_reads(wheel):
+    """The wheel was built from it; here is what would be noticed only where other sources are near."""
+    (archive,) = wheel.parent.glob("ottla-*.tar.gz")
+    with tarfile.open(archive) as opened:
+        names = {name.partition("/")[2] for name in opened.getnames()}
+    schemas = {str(path.relative_to(ROOT)) for path in (ROOT / "schemas").rglob("*.json")}
+    assert len(schemas) > 290
+    assert schemas <= names
+    assert {"Cargo.lock", "LICENSE", "README.md", "PKG-INFO", "python/ottla/py.typed"} <= names
