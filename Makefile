@@ -18,6 +18,8 @@ STEPS     ?=
 ARGS      ?=
 # The releases of `make brokers`; without it, all.
 RELEASES  ?=
+# For `make wheels`: the folder that scripts/debian_toolchain.sh made.
+TOOLS     ?=
 
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
@@ -30,7 +32,7 @@ BESIDE := $(MAKE) --no-print-directory --jobs=2
 BUILT := $(or $(wildcard .venv/release.stamp),.venv/gate.stamp)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-real nightly flakes wheel fuzz simulate brokers franz faults pyspark bench lint
+.PHONY: help setup demo test test-real nightly flakes wheel wheels deny fuzz simulate brokers franz faults pyspark bench lint
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 10
@@ -56,6 +58,13 @@ flakes: .venv/dev.stamp $(BUILT)  ## run tests N=20 times on one core in random 
 
 wheel: .venv/python.stamp  ## build the wheel that `pip install` takes, into target/wheels
 	scripts/wheel.sh
+
+wheels: .venv/python.stamp  ## build the source distribution and a wheel for each platform, audit and try them (TOOLS=folder of scripts/debian_toolchain.sh, ONLY=platform)
+	scripts/packages.sh --group=release
+	.venv/bin/python scripts/wheels.py $(if $(TOOLS),--tools $(TOOLS)) $(if $(ONLY),--only $(ONLY))
+
+deny:  ## check licences, sources, bans and advisories of all dependencies (needs cargo-deny)
+	cargo deny check
 
 fuzz:  ## give hostile bytes to everything that reads any, SECONDS=20 for each target; what is found becomes a test
 	scripts/fuzz.sh $(SECONDS)

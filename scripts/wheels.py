@@ -79,7 +79,7 @@ class Row:
 
 
 class Rust:
-    """The compiler: the one of the tools if they have one, else the one in PATH."""
+    """The compiler: the one of the tools if they have one, else the one in PATH, whose cargo is used in either case."""
 
     def __init__(self, tools: Path | None) -> None:
         path = os.environ["PATH"]
@@ -87,12 +87,12 @@ class Rust:
         if tools and (tools / "rust").is_dir():
             folder = tools / "rust" / "usr"
             libraries = [*(folder / "lib").glob("*-linux-gnu"), folder / "lib"]
-            self.environment["PATH"] = f"{PROGRAMS}:{folder / 'bin'}:{path}"
+            self.environment["RUSTC"] = str(folder / "bin" / "rustc")
             self.environment["LD_LIBRARY_PATH"] = ":".join(map(str, libraries))
 
     def ask(self, question: str) -> str:
         """What rustc prints."""
-        command = ["rustc", *question.split()]
+        command = [self.environment.get("RUSTC", "rustc"), *question.split()]
         done = subprocess.run(command, env=self.environment, capture_output=True, text=True, check=True, timeout=60)
         return done.stdout.strip()
 
