@@ -44,9 +44,17 @@ def note_verdict(report: pytest.TestReport, call: pytest.CallInfo[Any]) -> None:
     # Imported here, for tests/architecture runs before ottla is built.
     from tests.rings import verdict
 
-    frames = [(Path(str(entry.path)), str(entry.statement)) for entry in call.excinfo.traceback]
+    frames = [(Path(str(entry.path)), statement(entry)) for entry in call.excinfo.traceback]
     text = "\n".join([report.longreprtext, *(content for _, content in report.sections)])
     report.user_properties.append((NEVER, verdict.never_retried(call.excinfo.value, text, frames)))
+
+
+def statement(entry: Any) -> str:
+    """The statement of a frame; nothing where pytest cannot parse the source, as that of Cython in uvloop."""
+    try:
+        return str(entry.statement)
+    except SyntaxError:
+        return ""
 
 
 class Recorder:

@@ -155,3 +155,14 @@ def test_hidden_tests_are_an_error():
     stored = selection.COLLECTED["gate"]
     assert selection.hidden("gate", stored) is None
     assert selection.hidden("gate", int(stored * 0.98)) is not None
+
+
+def test_a_frame_whose_source_is_not_python_has_no_statement():
+    """As uvloop's, which is Cython: a failure with such a frame ended the whole run."""
+
+    class Entry:
+        @property
+        def statement(self):
+            compile("cimport cython", "source", "exec")
+
+    assert results.statement(Entry()) == ""
