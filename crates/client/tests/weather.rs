@@ -315,7 +315,7 @@ async fn send_meanwhile(producer: &Producer, forwarder: &Forwarder) -> Vec<(i32,
         let value = number.to_be_bytes();
         pending.push(producer.send("t", &row(&value), SOON).await.unwrap());
         number += 1;
-        if number % 64 == 0 {
+        if number.is_multiple_of(64) {
             for delivery in pending.drain(..) {
                 let done = delivery.wait(SOON).await.unwrap();
                 sent.push((done.partition, done.offset));

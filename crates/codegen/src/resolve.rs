@@ -250,10 +250,10 @@ impl<'a> Scope<'a> {
             (Some(_), _) if versions.is_empty() => None,
             _ => return Err(self.wrong(&field.name, "tag and taggedVersions go together")),
         };
-        if let Some((_, tagged)) = tag {
-            if tagged.and(self.message.flexible_versions) != tagged {
-                return Err(self.wrong(&field.name, "it is tagged in versions without tags"));
-            }
+        if let Some((_, tagged)) = tag
+            && tagged.and(self.message.flexible_versions) != tagged
+        {
+            return Err(self.wrong(&field.name, "it is tagged in versions without tags"));
         }
         let default = self.default(field, optional)?;
         if default == Default::Null

@@ -145,10 +145,10 @@ impl<C: Client> Engine<C> {
                 Next::Nothing => break,
             }
         }
-        if self.core.telemetry.is_due_on(link) {
-            if let Some(push) = self.next_push(now, link) {
-                return Some(push);
-            }
+        if self.core.telemetry.is_due_on(link)
+            && let Some(push) = self.next_push(now, link)
+        {
+            return Some(push);
         }
         let mut number = 0;
         while let Some(part) = self.client.part(number) {

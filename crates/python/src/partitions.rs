@@ -27,11 +27,10 @@ impl FromPyObject<'_, '_> for Named {
 
     fn extract(object: Borrowed<'_, '_, PyAny>) -> PyResult<Self> {
         let py = object.py();
-        if object.is_exact_instance_of::<PyTuple>() {
-            if let Ok((topic, partition)) = object.extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>()
-            {
-                return Named::new(&topic, &partition, None);
-            }
+        if object.is_exact_instance_of::<PyTuple>()
+            && let Ok((topic, partition)) = object.extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>()
+        {
+            return Named::new(&topic, &partition, None);
         }
         let (topic, partition) = (intern!(py, "topic"), intern!(py, "partition"));
         if object.hasattr(topic)? && object.hasattr(partition)? {

@@ -52,10 +52,10 @@ pub(crate) fn handle() -> PyResult<&'static Handle> {
     let forks = FORKS.load(Ordering::Relaxed);
     let seen = CURRENT.load(Ordering::Acquire);
     // SAFETY: a pointer stored in CURRENT comes from `Box::into_raw` below and is never freed.
-    if let Some(process) = unsafe { seen.as_ref() } {
-        if process.forks == forks {
-            return Ok(process.runtime.handle());
-        }
+    if let Some(process) = unsafe { seen.as_ref() }
+        && process.forks == forks
+    {
+        return Ok(process.runtime.handle());
     }
     let runtime = start().map_err(|error| {
         PyRuntimeError::new_err(format!("the I/O threads could not be started: {error}"))

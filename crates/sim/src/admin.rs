@@ -290,7 +290,7 @@ impl Admin {
             };
             if let Some(told) = told {
                 self.told += 1;
-                if self.plant == Some(Plant::CallsUnanswered) && self.told % 5 == 0 {
+                if self.plant == Some(Plant::CallsUnanswered) && self.told.is_multiple_of(5) {
                     self.running.remove(&number);
                     continue;
                 }
@@ -322,7 +322,7 @@ impl Admin {
         });
         book.unproven.push(number);
         // The first thing that an application does with its topic.
-        if let Some(name) = made.filter(|_| number % 2 == 0 && !self.is_closed()) {
+        if let Some(name) = made.filter(|_| number.is_multiple_of(2) && !self.is_closed()) {
             self.ask(book, Act::Describe(name), Duration::from_secs(8));
         }
     }

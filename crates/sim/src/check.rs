@@ -337,19 +337,19 @@ impl<'a> Checker<'a> {
                 continue;
             }
             let key = (sent.producer, &*sent.topic, partition);
-            if let Some((before, its_batch, its_offset)) = last.insert(key, (id, batch, *offset)) {
-                if its_offset >= *offset {
-                    let name = if its_batch == batch {
-                        "int-nonmonotonic-send"
-                    } else {
-                        "nonmonotonic-send"
-                    };
-                    let text = format!(
-                        "{}-{partition}: record {before} at {its_offset}, record {id} sent after it at {offset}",
-                        sent.topic
-                    );
-                    self.find("R4", name, text);
-                }
+            if let Some((before, its_batch, its_offset)) = last.insert(key, (id, batch, *offset))
+                && its_offset >= *offset
+            {
+                let name = if its_batch == batch {
+                    "int-nonmonotonic-send"
+                } else {
+                    "nonmonotonic-send"
+                };
+                let text = format!(
+                    "{}-{partition}: record {before} at {its_offset}, record {id} sent after it at {offset}",
+                    sent.topic
+                );
+                self.find("R4", name, text);
             }
         }
     }

@@ -172,10 +172,10 @@ impl Gate {
                 return;
             }
         }
-        if let Some(request) = &produce {
-            if self.planted(&header, request, keeper, seen) {
-                return;
-            }
+        if let Some(request) = &produce
+            && self.planted(&header, request, keeper, seen)
+        {
+            return;
         }
         if self.planted_change(&header, api, &body, keeper, seen) {
             return;

@@ -141,6 +141,6 @@ impl Keeper {
     /// True every `n`th time.
     pub(crate) fn every(&mut self, n: u32) -> bool {
         self.count = self.count.wrapping_add(1);
-        self.count % n == 0
+        self.count.is_multiple_of(n)
     }
 }

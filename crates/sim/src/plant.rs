@@ -282,7 +282,7 @@ impl ClientSpoil {
     /// Every `n`th time.
     fn every(&mut self, n: u32) -> bool {
         self.count = self.count.wrapping_add(1);
-        self.count % n == 0
+        self.count.is_multiple_of(n)
     }
 
     /// Wastes memory on what was received.

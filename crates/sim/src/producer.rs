@@ -257,7 +257,11 @@ impl Producer {
     fn swap(&mut self, wish: &Wish) -> bool {
         let alike = |other: &Wish| other.topic == wish.topic && other.partition == wish.partition;
         let has_next = self.waiting.get(1).is_some_and(|(_, next)| alike(next));
-        if self.held.is_none() && has_next && wish.partition.is_some() && self.told % 3 == 0 {
+        if self.held.is_none()
+            && has_next
+            && wish.partition.is_some()
+            && self.told.is_multiple_of(3)
+        {
             self.told += 1;
             self.held = self.waiting.pop_front();
             return true;
@@ -302,12 +306,12 @@ impl Producer {
             return;
         };
         self.told += 1;
-        if self.plant == Some(Plant::FatesDropped) && self.told % 5 == 0 {
+        if self.plant == Some(Plant::FatesDropped) && self.told.is_multiple_of(5) {
             self.batches.forget(number);
             return;
         }
         let times = match self.plant {
-            Some(Plant::FatesTwice) if self.told % 5 == 0 => 2,
+            Some(Plant::FatesTwice) if self.told.is_multiple_of(5) => 2,
             _ => 1,
         };
         for (index, id) in records.iter().enumerate() {

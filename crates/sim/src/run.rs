@@ -859,11 +859,11 @@ impl Run {
         let history = &mut self.world.book.history;
         history.nodes = self.plan.nodes;
         for call in &history.calls {
-            if let Act::Create(name, _) = &call.act {
-                if let Some(topic) = self.world.brokers.topic(name) {
-                    let found = (topic.id, topic.partitions);
-                    history.topics.insert(Arc::clone(name), found);
-                }
+            if let Act::Create(name, _) = &call.act
+                && let Some(topic) = self.world.brokers.topic(name)
+            {
+                let found = (topic.id, topic.partitions);
+                history.topics.insert(Arc::clone(name), found);
             }
         }
         let (events, lied) = (self.world.events, self.world.lied());

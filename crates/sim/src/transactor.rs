@@ -409,10 +409,10 @@ impl Transactor {
         let until = now + self.config.max_block;
         let at = book.at();
         book.say(&self.name, format_args!("{verb:?}"));
-        if verb == Verb::Init {
-            if let Some(incarnation) = book.history.incarnations.get_mut(self.incarnation) {
-                incarnation.asked.get_or_insert(at);
-            }
+        if verb == Verb::Init
+            && let Some(incarnation) = book.history.incarnations.get_mut(self.incarnation)
+        {
+            incarnation.asked.get_or_insert(at);
         }
         if verb == Verb::Commit {
             if let Some(transaction) = self.known(book) {

@@ -281,15 +281,14 @@ impl Decoder {
             let framed = row
                 .value
                 .and_then(|value| Framed::new(value, row.schema_id).ok());
-            if let Some(framed) = framed {
-                if found.last() != Some(&framed.id)
-                    && !self.writers.contains_key(&framed.id)
-                    && seen.insert(framed.id)
-                {
-                    found.push(framed.id);
-                    if found.len() == MOST_NEW_IDS {
-                        break;
-                    }
+            if let Some(framed) = framed
+                && found.last() != Some(&framed.id)
+                && !self.writers.contains_key(&framed.id)
+                && seen.insert(framed.id)
+            {
+                found.push(framed.id);
+                if found.len() == MOST_NEW_IDS {
+                    break;
                 }
             }
         }

@@ -159,7 +159,7 @@ pub fn logins() -> Vec<Vec<u8>> {
 }
 
 fn reply(input: &mut Input<'_>) -> Reply {
-    let (complete, length) = (input.u8() % 2 == 0, usize::from(input.u8() % 8));
+    let (complete, length) = (input.u8().is_multiple_of(2), usize::from(input.u8() % 8));
     let bytes = input.0.get(..length).unwrap_or(input.0).to_vec();
     input.0 = input.0.get(length..).unwrap_or_default();
     Reply {

@@ -411,10 +411,11 @@ fn append(
             let code = rejected.code;
             let mut response = partition_response(data.index, Err(rejected));
             let knows_leaders = side.version >= FIRST_WITH_LEADERS;
-            if knows_leaders && code == ErrorCode::NOT_LEADER_OR_FOLLOWER {
-                if let Ok(replica) = topic.partition(data.index) {
-                    response.current_leader = leader(replica.lock().standing());
-                }
+            if knows_leaders
+                && code == ErrorCode::NOT_LEADER_OR_FOLLOWER
+                && let Ok(replica) = topic.partition(data.index)
+            {
+                response.current_leader = leader(replica.lock().standing());
             }
             response
         }

@@ -594,10 +594,10 @@ impl State {
 
     fn pass_control_on(&mut self) {
         let is_up = |id: &i32| self.nodes.get(id).is_some_and(|node| node.up);
-        if !is_up(&self.controller) {
-            if let Some(next) = self.nodes.keys().copied().find(is_up) {
-                self.controller = next;
-            }
+        if !is_up(&self.controller)
+            && let Some(next) = self.nodes.keys().copied().find(is_up)
+        {
+            self.controller = next;
         }
     }
 
@@ -781,11 +781,11 @@ impl State {
         }
         let image = image.clone();
         self.tell(&image);
-        if let Some(leader) = self.nodes.get_mut(&id) {
-            if let Some(member) = leader.member.upgrade().filter(|_| leader.up) {
-                leader.way.clear();
-                member.apply(&image);
-            }
+        if let Some(leader) = self.nodes.get_mut(&id)
+            && let Some(member) = leader.member.upgrade().filter(|_| leader.up)
+        {
+            leader.way.clear();
+            member.apply(&image);
         }
         true
     }

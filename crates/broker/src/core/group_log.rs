@@ -284,10 +284,10 @@ impl Core {
                 if is_here(&record.group) {
                     groups.restore_consumer(record);
                 }
-            } else if let Some(record) = StoredShare::decode(key, record.value) {
-                if is_here(&record.group) {
-                    groups.restore_share(record);
-                }
+            } else if let Some(record) = StoredShare::decode(key, record.value)
+                && is_here(&record.group)
+            {
+                groups.restore_share(record);
             }
         })
     }

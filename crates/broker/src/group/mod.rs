@@ -393,13 +393,13 @@ impl<T> Groups<T> {
         let Some(entry) = self.groups.get_mut(name) else {
             return;
         };
-        if let Kind::Classic(group) = &entry.kind {
-            if group.is_empty() {
-                let was_kept = group.was_kept();
-                entry.kind = Kind::Consumer(ConsumerGroup::default());
-                if was_kept {
-                    self.changed.insert(name.to_owned());
-                }
+        if let Kind::Classic(group) = &entry.kind
+            && group.is_empty()
+        {
+            let was_kept = group.was_kept();
+            entry.kind = Kind::Consumer(ConsumerGroup::default());
+            if was_kept {
+                self.changed.insert(name.to_owned());
             }
         }
     }
@@ -438,13 +438,13 @@ impl<T> Groups<T> {
         let Some(entry) = self.groups.get_mut(name) else {
             return;
         };
-        if let Kind::Consumer(group) = &entry.kind {
-            if group.is_empty() {
-                let records = group.tombstones(name).into_iter();
-                self.records.extend(records.map(Kept::Consumer));
-                let delay = self.config.initial_rebalance_delay;
-                entry.kind = Kind::Classic(Group::new(delay));
-            }
+        if let Kind::Consumer(group) = &entry.kind
+            && group.is_empty()
+        {
+            let records = group.tombstones(name).into_iter();
+            self.records.extend(records.map(Kept::Consumer));
+            let delay = self.config.initial_rebalance_delay;
+            entry.kind = Kind::Classic(Group::new(delay));
         }
     }
 

@@ -618,10 +618,11 @@ impl<T> Group<T> {
         let State::Preparing(joining) = &mut self.state else {
             return;
         };
-        if let Some(initial) = &mut joining.initial {
-            if joining.deadline <= now && std::mem::take(&mut initial.grown) {
-                joining.deadline = initial.at_most.min(joining.deadline + self.initial_delay);
-            }
+        if let Some(initial) = &mut joining.initial
+            && joining.deadline <= now
+            && std::mem::take(&mut initial.grown)
+        {
+            joining.deadline = initial.at_most.min(joining.deadline + self.initial_delay);
         }
         let is_due = joining.deadline <= now;
         let waits_for_latecomers = joining.initial.is_some() && !self.members.is_empty();

@@ -194,10 +194,10 @@ impl Folder {
             fs::remove_dir_all(path).map_err(BrokerError::io(path))?;
         }
         for path in &paths {
-            if let Some((topic, partition)) = partition_of(path) {
-                if let Some(id) = topic_id(path)?.filter(|id| deleted.contains(id)) {
-                    remove_folder(path, &topic, partition, id)?;
-                }
+            if let Some((topic, partition)) = partition_of(path)
+                && let Some(id) = topic_id(path)?.filter(|id| deleted.contains(id))
+            {
+                remove_folder(path, &topic, partition, id)?;
             }
         }
         self.write_deleted(std::iter::empty())

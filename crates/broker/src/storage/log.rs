@@ -58,11 +58,11 @@ impl Learnt {
                 self.transactions.begin(batch.producer_id, offset);
             }
         }
-        if let Some(marker) = marker {
-            if let Some(first) = self.producers.ended(marker, meta.max_timestamp) {
-                let (producer, commits) = (marker.producer_id, marker.commits);
-                self.transactions.end(producer, first, offset, commits);
-            }
+        if let Some(marker) = marker
+            && let Some(first) = self.producers.ended(marker, meta.max_timestamp)
+        {
+            let (producer, commits) = (marker.producer_id, marker.commits);
+            self.transactions.end(producer, first, offset, commits);
         }
     }
 }

@@ -428,10 +428,10 @@ impl<T> Transactions<T> {
     fn answer_when_written(&mut self, id: &str, ticket: T, reply: impl FnOnce(&Metadata) -> Reply) {
         let entry = self.entries.get_mut(id);
         let writing = entry.and_then(|entry| entry.writing.as_mut());
-        if let Some(writing) = writing {
-            if let Some(next) = &writing.next {
-                writing.reply = Some((ticket, reply(next)));
-            }
+        if let Some(writing) = writing
+            && let Some(next) = &writing.next
+        {
+            writing.reply = Some((ticket, reply(next)));
         }
     }
 
@@ -581,10 +581,10 @@ impl<T> Transactions<T> {
     }
 
     fn remove(&mut self, id: &str) {
-        if let Some(entry) = self.entries.remove(id) {
-            if let Some(deadline) = entry.deadline {
-                self.deadlines.remove(&(deadline, id.to_owned()));
-            }
+        if let Some(entry) = self.entries.remove(id)
+            && let Some(deadline) = entry.deadline
+        {
+            self.deadlines.remove(&(deadline, id.to_owned()));
         }
     }
 

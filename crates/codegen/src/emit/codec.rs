@@ -273,10 +273,10 @@ impl Emitter<'_> {
         }
         // One alone needs no group.
         for run in &mut runs {
-            if let Run::Fixed(fields, _) = run {
-                if let [field] = fields[..] {
-                    *run = Run::One(field);
-                }
+            if let Run::Fixed(fields, _) = run
+                && let [field] = fields[..]
+            {
+                *run = Run::One(field);
             }
         }
         runs

@@ -257,10 +257,10 @@ impl Links {
         if let Some(link) = self.by_destination.get(&destination) {
             return self.is_up(*link).then_some(*link);
         }
-        if self.may_dial(now, context, destination) {
-            if let Some(address) = address() {
-                self.dial(now, context, destination, address);
-            }
+        if self.may_dial(now, context, destination)
+            && let Some(address) = address()
+        {
+            self.dial(now, context, destination, address);
         }
         None
     }

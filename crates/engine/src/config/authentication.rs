@@ -124,10 +124,10 @@ impl Config {
                 let known = |name: &str| option(name).map(str::to_owned);
                 self.kerberos_principal = self.kerberos_principal.take().or(known("principal"));
                 self.kerberos_keytab = self.kerberos_keytab.take().or(known("keyTab"));
-                if let Some(service) = option("serviceName") {
-                    if !is_given("sasl.kerberos.service.name") {
-                        self.kerberos_service = service.to_owned();
-                    }
+                if let Some(service) = option("serviceName")
+                    && !is_given("sasl.kerberos.service.name")
+                {
+                    self.kerberos_service = service.to_owned();
                 }
             }
             Module::OauthBearer | Module::Iam => {}

@@ -149,7 +149,7 @@ fn set_up(seed: u64) -> (Result<(), Error>, Duration) {
         again_within: SETUP,
         seed,
     };
-    let authentication = (seed % 4 > 0).then_some(authentication);
+    let authentication = (!seed.is_multiple_of(4)).then_some(authentication);
     let connection = Connection::authenticated(now, "test", SETUP, 100 << 20, authentication);
     let mut connection = connection.unwrap();
     let mut input = BytesMut::new();

@@ -695,10 +695,10 @@ impl Fetcher {
         }
         let leader = found.map(|found| found.leader);
         let leader = leader.filter(|leader| view.node(*leader).is_some());
-        if position.need(now) == Need::Offset {
-            if let Err(error) = time_of(position, self.config.auto_offset_reset) {
-                position.stuck = Some(error.partition_is(topic, partition));
-            }
+        if position.need(now) == Need::Offset
+            && let Err(error) = time_of(position, self.config.auto_offset_reset)
+        {
+            position.stuck = Some(error.partition_is(topic, partition));
         }
         let mut source = leader;
         let place = match (position.need(now), leader) {

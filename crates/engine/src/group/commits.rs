@@ -226,12 +226,12 @@ impl Commits {
 
     fn finish(&mut self, core: &mut Core, commit: Commit, result: &Result<(), Error>) {
         let context = &mut core.cluster.context;
-        if let Err(cause) = result {
-            if commit.is_unwatched {
-                context.observer.tell(Observed::CommitFailed {
-                    cause: cause.clone(),
-                });
-            }
+        if let Err(cause) = result
+            && commit.is_unwatched
+        {
+            context.observer.tell(Observed::CommitFailed {
+                cause: cause.clone(),
+            });
         }
         for id in commit.awaited {
             self.ended.insert(id, result.clone());

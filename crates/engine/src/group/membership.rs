@@ -840,10 +840,10 @@ impl Membership {
             self.commits.refuse_waiting(core, &error);
         }
         // Unless something was subscribed to since.
-        if self.leaving.take().is_some() {
-            if let Some(wanted) = self.wanted.take() {
-                wanted.release(&mut core.cluster);
-            }
+        if self.leaving.take().is_some()
+            && let Some(wanted) = self.wanted.take()
+        {
+            wanted.release(&mut core.cluster);
         }
         self.release_lead(&mut core.cluster);
         core.cluster.context.changes.tell(Change::Group);

@@ -236,11 +236,11 @@ impl<T: Clone> Accumulator<T> {
 
     /// Notes that a queue has something to do.
     pub(super) fn list(&mut self, index: usize) {
-        if let Some(queue) = self.queues.get_mut(index) {
-            if !queue.listed {
-                queue.listed = true;
-                self.listed.push_back(index);
-            }
+        if let Some(queue) = self.queues.get_mut(index)
+            && !queue.listed
+        {
+            queue.listed = true;
+            self.listed.push_back(index);
         }
     }
 

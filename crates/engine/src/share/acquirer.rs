@@ -144,13 +144,14 @@ impl Acquirer {
     /// must not.
     pub(crate) fn give(&mut self, now: Instant, lock: LockId, first: i64, last: i64) -> bool {
         let waiting = self.take_acquired(lock, first, last);
-        if self.is_live(now, lock) && cover(&waiting, first, last) {
-            if let Some(known) = self.locks.get(&lock) {
-                let state = State::Given;
-                let held = self.held.entry(known.key).or_default();
-                held.set(first, last, Held { lock, state });
-                return true;
-            }
+        if self.is_live(now, lock)
+            && cover(&waiting, first, last)
+            && let Some(known) = self.locks.get(&lock)
+        {
+            let state = State::Given;
+            let held = self.held.entry(known.key).or_default();
+            held.set(first, last, Held { lock, state });
+            return true;
         }
         for run in waiting {
             self.settle(lock, run.first, run.last);

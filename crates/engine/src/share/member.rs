@@ -221,10 +221,10 @@ impl Member {
             return;
         }
         self.seen_view = cluster.view_version();
-        if let Some(wanted) = &mut self.wanted {
-            if wanted.look(cluster) {
-                cluster.context.changes.tell(Change::Records);
-            }
+        if let Some(wanted) = &mut self.wanted
+            && wanted.look(cluster)
+        {
+            cluster.context.changes.tell(Change::Records);
         }
         self.name(cluster);
     }

@@ -36,11 +36,12 @@ impl<T: Copy + PartialEq> Runs<T> {
     pub(super) fn set(&mut self, first: i64, last: i64, value: T) -> Vec<Run<T>> {
         let before = self.take(first, last);
         let (mut first, mut last) = (first, last);
-        if let Some((&left, &(end, known))) = self.0.range(..first).next_back() {
-            if end.checked_add(1) == Some(first) && known == value {
-                self.0.remove(&left);
-                first = left;
-            }
+        if let Some((&left, &(end, known))) = self.0.range(..first).next_back()
+            && end.checked_add(1) == Some(first)
+            && known == value
+        {
+            self.0.remove(&left);
+            first = left;
         }
         let next = last.checked_add(1);
         if let Some(next) = next.filter(|next| self.0.get(next).is_some_and(|it| it.1 == value)) {

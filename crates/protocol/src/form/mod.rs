@@ -198,11 +198,11 @@ impl<'a> Fields<'a> {
     }
 
     pub(crate) fn take_unknown(&mut self, slot: &mut UnknownTags) -> Result<(), FormError> {
-        if self.left > 0 {
-            if let Some(fields) = self.from.unknown().map_err(|error| error.at(UNKNOWN))? {
-                self.left -= 1;
-                *slot = fields.into_iter().collect();
-            }
+        if self.left > 0
+            && let Some(fields) = self.from.unknown().map_err(|error| error.at(UNKNOWN))?
+        {
+            self.left -= 1;
+            *slot = fields.into_iter().collect();
         }
         Ok(())
     }

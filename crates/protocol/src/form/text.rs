@@ -33,7 +33,7 @@ pub fn from_base64(text: &str) -> Option<Vec<u8>> {
         .rev()
         .take_while(|letter| **letter == b'=')
         .count();
-    if letters.len() % 4 != 0 || padding > 2 {
+    if !letters.len().is_multiple_of(4) || padding > 2 {
         return None;
     }
     let mut bytes = Vec::with_capacity(letters.len() / 4 * 3);

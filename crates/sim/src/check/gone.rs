@@ -36,11 +36,11 @@ impl<'a> Gone<'a> {
         for (id, sent) in history.sends.iter().enumerate() {
             if let (Some((partition, _)), [(_, Fate::Written(Some(offset)))]) =
                 (sent.placed, &sent.fates[..])
+                && is_compacted(&sent.topic)
+                && history.keeps(sent.producer)
             {
-                if is_compacted(&sent.topic) && history.keeps(sent.producer) {
-                    let place = (&*sent.topic, partition, *offset);
-                    gone.acknowledged.insert(place, id);
-                }
+                let place = (&*sent.topic, partition, *offset);
+                gone.acknowledged.insert(place, id);
             }
         }
         gone

@@ -23,10 +23,11 @@ pub fn plan(seed: u64) -> Plan {
     let mut plan = Plan::of(seed);
     let mut chance = Chance::new(seed ^ SALT);
     let chosen = chance.below(plan.topics.len());
-    if let Some(topic) = plan.topics.get_mut(chosen) {
-        if !topic.mortal && chance.percent(30) {
-            topic.name = format!("{COMPACTED}{chosen}").into();
-        }
+    if let Some(topic) = plan.topics.get_mut(chosen)
+        && !topic.mortal
+        && chance.percent(30)
+    {
+        topic.name = format!("{COMPACTED}{chosen}").into();
     }
     let is_calm = !plan
         .steps

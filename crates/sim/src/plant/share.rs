@@ -180,7 +180,7 @@ impl Memory {
             }
         }
         self.count += 1;
-        if self.count % 3 != 0 || answer.error_code != 0 {
+        if !self.count.is_multiple_of(3) || answer.error_code != 0 {
             return;
         }
         let of_others = self.given.iter();

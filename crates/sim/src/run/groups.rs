@@ -127,10 +127,10 @@ impl Run {
     /// The application around one does something; one that stands still does not.
     pub(super) fn deed(&mut self, member: usize, which: u64) {
         let topics = self.world.topics.clone();
-        if let Some(client) = self.alive(member) {
-            if !self.world.is_asleep(client) {
-                self.with_member(client, |member, book| member.act(book, which, &topics));
-            }
+        if let Some(client) = self.alive(member)
+            && !self.world.is_asleep(client)
+        {
+            self.with_member(client, |member, book| member.act(book, which, &topics));
         }
     }
 
@@ -147,10 +147,10 @@ impl Run {
             let of_group = self.plan.members.iter().enumerate();
             let of_group = of_group.filter(|(_, habits)| habits.group == group);
             let of_group: Vec<usize> = of_group.map(|(member, _)| member).collect();
-            if of_group.iter().all(|member| !self.stays(*member)) {
-                if let Some(first) = of_group.first() {
-                    self.join(*first);
-                }
+            if of_group.iter().all(|member| !self.stays(*member))
+                && let Some(first) = of_group.first()
+            {
+                self.join(*first);
             }
         }
         let topics = self.world.topics.clone();

@@ -97,10 +97,10 @@ impl Run {
     /// The application around one does something; one that stands still does not.
     pub(super) fn sharer_acts(&mut self, member: usize, which: u64) {
         let topics = self.world.topics.clone();
-        if let Some(client) = self.sharing(member) {
-            if !self.world.is_asleep(client) {
-                self.with_sharer(client, |sharer, book| sharer.act(book, which, &topics));
-            }
+        if let Some(client) = self.sharing(member)
+            && !self.world.is_asleep(client)
+        {
+            self.with_sharer(client, |sharer, book| sharer.act(book, which, &topics));
         }
     }
 
@@ -117,10 +117,10 @@ impl Run {
             let of_group = self.plan.sharers.iter().enumerate();
             let of_group = of_group.filter(|(_, habits)| habits.group == group);
             let of_group: Vec<usize> = of_group.map(|(member, _)| member).collect();
-            if of_group.iter().all(|member| !self.shares_on(*member)) {
-                if let Some(first) = of_group.first() {
-                    self.begin_sharing(*first);
-                }
+            if of_group.iter().all(|member| !self.shares_on(*member))
+                && let Some(first) = of_group.first()
+            {
+                self.begin_sharing(*first);
             }
         }
         let topics = self.world.topics.clone();

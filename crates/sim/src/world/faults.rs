@@ -284,10 +284,10 @@ impl World {
 
     pub(super) fn create(&mut self, topic: usize) {
         let now = self.book.now;
-        if let Some((name, count)) = self.topics.get(topic) {
-            if self.brokers.create(now, name, *count) {
-                self.book.say("fault", format_args!("{name} was made anew"));
-            }
+        if let Some((name, count)) = self.topics.get(topic)
+            && self.brokers.create(now, name, *count)
+        {
+            self.book.say("fault", format_args!("{name} was made anew"));
         }
         self.serve_brokers();
     }

@@ -184,10 +184,9 @@ impl Schema {
         for node in &mut self.nodes {
             if let Kind::Fixed { name, .. } | Kind::Enum { name, .. } | Kind::Record { name, .. } =
                 &mut node.kind
+                && let Some(renamed) = aliases.get(name)
             {
-                if let Some(renamed) = aliases.get(name) {
-                    name.clone_from(renamed);
-                }
+                name.clone_from(renamed);
             }
         }
     }

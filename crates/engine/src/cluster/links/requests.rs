@@ -65,11 +65,12 @@ impl Links {
 
     /// Makes the shell look for something to send on `link`.
     pub(in crate::cluster) fn wake(&mut self, link: LinkId) {
-        if let Some(entry) = self.links.get_mut(&link) {
-            if !entry.woken && entry.is_up() {
-                entry.woken = true;
-                self.actions.push_back(Action::Wake(link));
-            }
+        if let Some(entry) = self.links.get_mut(&link)
+            && !entry.woken
+            && entry.is_up()
+        {
+            entry.woken = true;
+            self.actions.push_back(Action::Wake(link));
         }
     }
 

@@ -87,13 +87,13 @@ impl Membership {
         core: &mut Core,
         result: Result<Standing, Error>,
     ) {
-        if let Err(error) = result {
-            if matches!(
+        if let Err(error) = result
+            && matches!(
                 consequence(&error),
                 Consequence::Elsewhere | Consequence::Again
-            ) {
-                return self.failed(now, core, error);
-            }
+            )
+        {
+            return self.failed(now, core, error);
         }
         self.join_with_nothing(now, core);
     }
