@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypedDict
 
 from ottla._ottla import TypedDecoder
-from ottla._registry import RegisteredSchema, SchemaRegistry
+from ottla._registry import RegisteredSchema, SchemaRegistry, unmarked
 from ottla.errors import ArgumentError, NotFoundError
 
 if TYPE_CHECKING:
@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from typing import NotRequired
 
     from ottla._ottla import Batch, Decoded
-
-T = TypeVar("T")
 
 DecodeFormat: TypeAlias = Literal["json", "avro", "protobuf", "csv", "string", "raw"]
 _FORMATS = ("json", "avro", "protobuf", "csv", "string", "raw")
@@ -292,11 +290,6 @@ def decode(
 
 def _remake(schema: DecodeSchema, format: DecodeFormat, options: _Options) -> Decoder:  # noqa: A002
     return Decoder(schema, format, **options)
-
-
-def unmarked(schema: T) -> T | str:
-    """A schema without the byte order mark that editors on Windows begin a file with."""
-    return schema.removeprefix("\ufeff") if isinstance(schema, str) else schema
 
 
 def descriptors(schema: Any) -> tuple[list[bytes], str | None]:

@@ -6,9 +6,9 @@ import base64
 import threading
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
-from ottla._decoding import TYPES, descriptors, unmarked
+from ottla._decoding import TYPES, descriptors
 from ottla._ottla import TypedEncoder
-from ottla._registry import RegisteredSchema, SchemaRegistry
+from ottla._registry import RegisteredSchema, SchemaRegistry, unmarked
 from ottla.errors import ArgumentError, NotFoundError
 
 if TYPE_CHECKING:

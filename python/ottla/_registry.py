@@ -6,7 +6,7 @@ import base64
 import json
 import threading
 import time
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from ottla._ottla import __version__
 from ottla.errors import (
@@ -29,6 +29,14 @@ _MOST_BYTES = 16 << 20
 """Of one answer."""
 _DEEPEST = 50
 """References of references."""
+
+
+T = TypeVar("T")
+
+
+def unmarked(schema: T) -> T | str:
+    """A schema without the byte order mark that editors on Windows begin a file with."""
+    return schema.removeprefix("\ufeff") if isinstance(schema, str) else schema
 
 
 class RegisteredSchema(NamedTuple):
@@ -233,7 +241,7 @@ class SchemaRegistry:
         return self._id(f"/subjects/{_quoted(subject)}", schema, type, references)
 
     def _id(self, path: str, schema: str, type: str, references: Iterable[Mapping[str, Any]]) -> int:  # noqa: A002
-        question: dict[str, Any] = {"schema": schema.removeprefix("\ufeff")}  # the byte order mark of a file
+        question: dict[str, Any] = {"schema": unmarked(schema)}
         # Older registries know Avro alone, and no other field.
         if type != "AVRO":
             question["schemaType"] = type

@@ -2,7 +2,7 @@
 //!
 //! Whoever adds the first item to an empty queue rings. Whoever drains the queue silences the doorbell first and takes the items
 //! then: an item that comes between the two leaves a byte behind, so the next drain finds nothing. In the other order an item
-//! could stay in the queue without a byte that tells of it.
+//! could stay in the queue without a byte that announces it.
 
 use std::io::{self, ErrorKind, Read, Write};
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from ottla._registry import unmarked
 from ottla.errors import ConfigError
 from ottla.spark import sql
 from ottla.spark.given import boolean, choice, positive
@@ -273,7 +274,7 @@ def _schema(side: SideName, name: str, given: Mapping[str, str]) -> str | bytes 
         except UnicodeDecodeError:
             raise ValueError(f"option {side}.schema.file names a file that is not text: {path}") from None
     if text is None or name != "protobuf":
-        return text and text.removeprefix("\ufeff")
+        return unmarked(text)
     try:
         return base64.b64decode("".join(text.split()), validate=True)
     except ValueError:
