@@ -22,9 +22,7 @@ import warnings
 from typing import TYPE_CHECKING
 
 from ottla import errors
-from ottla._admin import Admin
 from ottla._assignors import Assignor, GroupMember
-from ottla._consumer import Consumer
 from ottla._metrics import MetricName, Metrics
 from ottla._ottla import (
     DEBUG_BUILD,
@@ -38,10 +36,12 @@ from ottla._ottla import (
     __version__,
     close_at_exit,
 )
-from ottla._producer import Producer
-from ottla._read import read
-from ottla._share import ShareConsumer
-from ottla._transform import Transform, transform
+from ottla._sync._admin import Admin
+from ottla._sync._consumer import Consumer
+from ottla._sync._producer import Producer
+from ottla._sync._read import read
+from ottla._sync._share import ShareConsumer
+from ottla._sync._transform import Transform, transform
 from ottla._types import (
     Acknowledgement,
     BadRecord,

@@ -11,12 +11,13 @@ from ottla.errors import ArgumentError, KafkaError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ottla._ottla import ConsumerCore, Operation, ShareConsumerCore
+    from ottla._ottla import Operation
 
 # Seconds that a close takes at most, unless its caller says otherwise. A producer has `close.timeout.ms`.
 CLOSE_TIMEOUT = 5.0
-# What an exception of a close is called in a note.
+# What an exception of a close or of an abort is called in a note.
 NOT_CLOSED = "closing the client failed"
+NOT_ABORTED = "the transaction was not aborted"
 
 
 class Interruptible(Protocol):
@@ -66,38 +67,6 @@ def noting(error: BaseException | None, what: str) -> Iterator[None]:
             import logging  # programs that log nothing do without it
 
             logging.getLogger("ottla").warning(text)
-
-
-def disconnect(core: Closable, timeout: float | None) -> None:
-    """Close the core; at once if the wait is interrupted, as by Ctrl-C."""
-    try:
-        core.close(timeout).wait()
-    except Exception:
-        raise
-    except BaseException as error:
-        _disconnect_now(core, error)
-        raise
-
-
-@contextlib.contextmanager
-def disconnecting(core: ConsumerCore | ShareConsumerCore, deadline: float) -> Iterator[None]:
-    """Disconnect after the block, which leaves the group; at once if the block is interrupted, as by Ctrl-C."""
-    try:
-        yield
-    except Exception as error:
-        with noting(error, NOT_CLOSED):
-            disconnect(core, left(deadline))
-        raise
-    except BaseException as error:
-        _disconnect_now(core, error)
-        raise
-    disconnect(core, left(deadline))
-
-
-def _disconnect_now(core: Closable, error: BaseException) -> None:
-    # What brokers do not answer would keep connections open until the deadline.
-    with noting(error, NOT_CLOSED):
-        core.close(0).wait()
 
 
 def left(deadline: float) -> float:

@@ -104,12 +104,14 @@ class _Reporter:
 _reporter = PerProcess(_Reporter)
 
 
-def start(core: Measured, callback: Callable[[Metrics], object]) -> Report:
-    """Call `callback` with the metrics of a client every `metrics.interval.ms`, until `finish`.
+def start(core: Measured, callback: Callable[[Metrics], object] | None) -> Report | None:
+    """Call `callback`, if there is one, with the metrics of a client every `metrics.interval.ms`, until `finish`.
 
     Returns:
         What the client has to keep as long as it wants the calls.
     """
+    if callback is None:
+        return None
     report = Report(core, callback)
     _reporter.get().start(core, report)
     return report

@@ -215,7 +215,7 @@ def test_an_admins_body_that_raises_is_not_replaced(
         await core.close(timeout)
         raise errors.KafkaTimeoutError("tasks did not end")
 
-    monkeypatch.setattr("ottla._admin.disconnect", fail)
+    monkeypatch.setattr("ottla._sync._admin.disconnect", fail)
     monkeypatch.setattr("ottla.aio._admin.disconnect", async_fail)
     with pytest.raises(kind) as raised:
         within(api, lambda: api.module.Admin(address), raising(mine, api))

@@ -10,7 +10,7 @@ import pytest
 
 import ottla
 from ottla import aio, errors
-from ottla._transaction import Transaction
+from ottla._sync._transaction import Transaction
 from ottla.aio._transaction import Transaction as AsyncTransaction
 
 if TYPE_CHECKING:

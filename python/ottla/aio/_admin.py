@@ -10,6 +10,8 @@ from ottla._closing import CLOSE_TIMEOUT, NOT_CLOSED, exit_timeout, failure, lef
 from ottla._habits import missing
 from ottla._metrics import check_callback
 from ottla.aio._closing import disconnect
+
+# For threads: `from ottla import _reporting`
 from ottla.aio._reporting import Reports
 from ottla.aio._sasl import with_loop
 
@@ -37,7 +39,7 @@ if TYPE_CHECKING:
 
 
 class Admin:
-    """Manages topics, for asyncio.
+    """Manages topics, groups and transactions, for asyncio. Tasks may share it.
 
     Args:
         bootstrap_servers: `host:port` of one or more brokers, separated by commas or as a list.
@@ -72,8 +74,8 @@ class Admin:
         **properties: Unpack[AdminProperties],
     ) -> None:
         check_callback(on_metrics)
-        given: dict[str, Any] = with_loop(properties)  # type: ignore[assignment]
-        self._core = _ottla.AdminCore(bootstrap_servers, config=with_loop(config), **given)
+        self._core = _ottla.AdminCore(bootstrap_servers, config=with_loop(config), **with_loop(properties))
+        # For threads: `self._reports = _reporting.start(self._core, on_metrics)`
         self._reports = Reports(self._core, on_metrics)
 
     async def create_topics(
@@ -459,10 +461,12 @@ class Admin:
         try:
             await disconnect(self._core, left(deadline))
         finally:
+            # For threads: `_reporting.finish(self._core, left(deadline))`
             await self._reports.finish(left(deadline))
 
     async def __aenter__(self) -> Self:
         self._core.check()
+        # Not for threads.
         self._reports.start()
         return self
 

@@ -16,20 +16,22 @@ from ottla._habits import missing
 from ottla._metrics import check_callback
 from ottla.aio._closing import disconnecting
 from ottla.aio._pace import Pace
+
+# For threads: `from ottla import _reporting`
 from ottla.aio._reporting import Reports
 from ottla.aio._sasl import with_loop
 from ottla.errors import ClosedError
 
 if TYPE_CHECKING:
     import re
-    from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+    from collections.abc import AsyncIterator, Callable, Iterable, Mapping
     from datetime import datetime
     from types import TracebackType
     from typing import Self, Unpack
     from uuid import UUID
 
     from ottla._metrics import Metrics
-    from ottla._ottla import Batch, Offsets, Partition, Record, Servers
+    from ottla._ottla import Batch, Offsets, Operation, Partition, Record, Servers
     from ottla._properties import ConfigValue, ConsumerProperties
     from ottla._types import (
         GroupMetadata,
@@ -42,6 +44,8 @@ if TYPE_CHECKING:
 
 class Consumer:
     """Reads records, for asyncio. Tasks may share it: their polls wait for each other.
+
+    With `enable.auto.commit` such tasks need a consumer each: the poll of one commits what the others work on.
 
     Args:
         bootstrap_servers: `host:port` of one or more brokers, separated by commas or as a list.
@@ -96,8 +100,9 @@ class Consumer:
         **properties: Unpack[ConsumerProperties],
     ) -> None:
         check_callback(on_metrics)
-        given: dict[str, Any] = with_loop(properties)  # type: ignore[assignment]
-        self._core = _ottla.ConsumerCore(bootstrap_servers, topics=topics, config=with_loop(config), **given)
+        self._core = _ottla.ConsumerCore(
+            bootstrap_servers, topics=topics, config=with_loop(config), **with_loop(properties)
+        )
         self._core.poll_briefly()
         self._reports = Reports(self._core, on_metrics)
         # The task that runs a listener.
@@ -357,6 +362,7 @@ class Consumer:
             self._telling = None
             self._core.told_rebalance()
 
+    # Not for threads.
     def _is_telling(self) -> bool:
         """Whether a listener calls."""
         return self._telling is not None and self._telling is asyncio.current_task()
@@ -534,8 +540,8 @@ class Consumer:
         """
         await self._close(timeout, "returned")
 
-    async def _close(self, timeout: float | None, commit: Literal["returned", "earlier"]) -> None:
-        """Close after a last commit of all records that were returned, or of what earlier polls returned."""
+    async def _close(self, timeout: float | None, commit: Literal["returned", "earlier", "nothing"]) -> None:
+        """Close after a last commit of all records that were returned, or of what earlier polls returned, or none."""
         if self._is_telling():
             raise in_listener("close")
         deadline = time.monotonic() + (CLOSE_TIMEOUT if timeout is None else timeout)
@@ -544,13 +550,15 @@ class Consumer:
                 with contextlib.suppress(ClosedError):
                     await self._leave(partial(self._core.leave, commit=commit), deadline)
         finally:
+            # For threads: `_reporting.finish(self._core, left(deadline))`
             await self._reports.finish(left(deadline))
 
-    async def _leave(self, leave: Callable[[float], Awaitable[bool]], deadline: float) -> None:
+    async def _leave(self, leave: Callable[[float], Operation], deadline: float) -> None:
         """Leave the group by repeating `leave`. All listeners are called, whatever they raise."""
         failure: BaseException | None = None
         while await leave(left(deadline)):
             try:
+                # For threads: `self._tell()`
                 await self._tell(left(deadline))
             except Exception as error:  # noqa: BLE001 raised below
                 failure = failure or error
@@ -559,6 +567,7 @@ class Consumer:
 
     async def __aenter__(self) -> Self:
         self._core.check()
+        # Not for threads.
         self._reports.start()
         return self
 

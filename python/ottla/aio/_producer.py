@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from ottla import _ottla
 from ottla._closing import NOT_CLOSED, deadline_of, exit_timeout, failure, left_of, noting
-from ottla._habits import missing
+from ottla._habits import mark
 from ottla._metrics import check_callback
 from ottla._types import PreparedTransaction
 from ottla.aio._closing import disconnect
+
+# For threads: `from ottla import _reporting`
 from ottla.aio._reporting import Reports
+
+# For threads: `from ottla._callbacks import settling`
 from ottla.aio._sasl import with_loop
 from ottla.aio._transaction import Transaction
 
@@ -69,8 +73,7 @@ class Producer:
         **properties: Unpack[ProducerProperties],
     ) -> None:
         check_callback(on_metrics)
-        given: dict[str, Any] = with_loop(properties)  # type: ignore[assignment]
-        self._core = _ottla.ProducerCore(bootstrap_servers, config=with_loop(config), **given)
+        self._core = _ottla.ProducerCore(bootstrap_servers, config=with_loop(config), **with_loop(properties))
         self._reports = Reports(self._core, on_metrics)
 
     async def send(
@@ -185,13 +188,16 @@ class Producer:
     @staticmethod
     async def _ended(operation: Operation) -> Deliveries:
         """What is known when the last of several operations ended."""
-        sent: Deliveries | Operation = operation
-        while isinstance(sent, _ottla.Operation):
-            sent = await sent
-        return sent
+        ended: Deliveries | Operation = operation
+        while isinstance(ended, _ottla.Operation):
+            operation = ended
+            ended = await operation
+        return ended
 
     async def flush(self, timeout: float | None = None) -> None:
         """Sends everything without lingering, and waits until each record sent so far is delivered or has failed.
+
+        The callbacks of these records run on the loop, and are not waited for.
 
         Args:
             timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits until
@@ -201,6 +207,7 @@ class Producer:
             KafkaError: Some records are undecided when the time is up; the cause is what keeps them. Or a record failed
                 whose delivery nobody looked at; other failures are reported by their deliveries.
         """
+        # For threads: `with settling(timeout): self._core.flush(timeout).wait()`
         await self._core.flush(timeout)
 
     def transaction(self) -> Transaction:
@@ -423,8 +430,10 @@ class Producer:
         """
         deadline = deadline_of(timeout)
         try:
+            # For threads: `with settling(timeout): disconnect(self._core, timeout)`
             await disconnect(self._core, timeout)
         finally:
+            # For threads: `_reporting.finish(self._core, left_of(deadline))`
             await self._reports.finish(left_of(deadline))
 
     async def partitions_for(self, topic: str, timeout: float | None = None) -> list[int]:
@@ -443,6 +452,7 @@ class Producer:
 
     async def __aenter__(self) -> Self:
         self._core.check()
+        # Not for threads.
         self._reports.start()
         return self
 
@@ -458,7 +468,8 @@ class Producer:
             "and make the producer where it is used"
         )
 
-    if not TYPE_CHECKING:  # A type checker would take every name for one that is there.
+    def __dir__(self) -> list[str]:
+        return [name for name in super().__dir__() if hasattr(type(self), name)]
 
-        def __getattr__(self, name: str) -> Any:
-            raise missing("aio.Producer", name)
+
+mark(Producer, "aio.Producer")

@@ -57,8 +57,10 @@ async def read(
 
     Example:
         ```python
-        batch = await aio.read("localhost:9092", "flights", last=1000)
-        print(batch.to_polars())
+        newest = await aio.read("localhost:9092", "flights", last=1000)
+        print(newest.to_polars())
+        last_hour = await aio.read("localhost:9092", "flights", since=timedelta(hours=1))
+        print(last_hour.to_arrow(["value"]))
         ```
     """
     config = checked(topic, last, {"since": since, "until": until}, config, properties)

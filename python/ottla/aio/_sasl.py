@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from collections.abc import Mapping
+from typing import Any, TypeVar, cast
 
 _NAMES = ("sasl_token", "sasl.token")
+_Properties = TypeVar("_Properties", bound=Mapping[str, Any] | None)
 
 
-def with_loop(given: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+def with_loop(given: _Properties) -> _Properties:
     """Let what `sasl_token` awaits run on the loop that runs now; the other properties stay as they are."""
-    names = [name for name in _NAMES if given and name in given]
-    if not given or not names:
+    properties = cast("Mapping[str, Any]", given or {})
+    names = [name for name in _NAMES if name in properties]
+    if not names:
         return given
     from ottla._sasl._tokens import on_loop
 
-    return {**given, **{name: on_loop(given[name]) for name in names}}
+    return cast("_Properties", {**properties, **{name: on_loop(properties[name]) for name in names}})

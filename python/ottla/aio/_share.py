@@ -13,6 +13,8 @@ from ottla._habits import missing
 from ottla._metrics import check_callback
 from ottla.aio._closing import disconnecting
 from ottla.aio._pace import Pace
+
+# For threads: `from ottla import _reporting`
 from ottla.aio._reporting import Reports
 from ottla.aio._sasl import with_loop
 from ottla.errors import ClosedError
@@ -85,10 +87,13 @@ class ShareConsumer:
         **properties: Unpack[ShareConsumerProperties],
     ) -> None:
         check_callback(on_metrics)
-        given: dict[str, Any] = with_loop(properties)  # type: ignore[assignment]
-        self._core = _ottla.ShareConsumerCore(bootstrap_servers, topics=topics, config=with_loop(config), **given)
+        self._core = _ottla.ShareConsumerCore(
+            bootstrap_servers, topics=topics, config=with_loop(config), **with_loop(properties)
+        )
+        # Not for threads.
         self._core.poll_briefly()
         self._told: Callable[[list[Acknowledgement]], object] | None = None
+        # For threads: `self._reports = _reporting.start(self._core, on_metrics)`
         self._reports = Reports(self._core, on_metrics)
 
     def subscribe(self, topics: str | Iterable[str]) -> None:
@@ -165,11 +170,13 @@ class ShareConsumer:
 
         Other tasks have their turn every few milliseconds.
         """
+        # Not for threads.
         pace = Pace()
         while True:
             batch = await self.poll(None)
             if len(batch):
                 yield batch
+            # Not for threads.
             await pace.turn()
 
     async def __aiter__(self) -> AsyncIterator[Record]:
@@ -177,8 +184,11 @@ class ShareConsumer:
 
         Other tasks have their turn every few milliseconds.
         """
-        core, pace = self._core, Pace()
+        core = self._core
+        # Not for threads.
+        pace = Pace()
         while True:
+            # For threads: `while (record := core.next_record()) is not None: yield record`
             for _ in range(pace.run()):
                 record = core.next_record()
                 if record is None:
@@ -187,6 +197,7 @@ class ShareConsumer:
             else:
                 await pace.turn(full=True)
                 continue
+            # Not for threads.
             await pace.turn()
             await self._tell()
             await core.poll_to_iterate()
@@ -259,10 +270,9 @@ class ShareConsumer:
         """Call the callback, if there is something to tell."""
         if self._told is not None:
             outcomes = self._core.take_outcomes()
-            if outcomes:
-                result = self._told(outcomes)
-                if inspect.isawaitable(result):
-                    await result
+            # For threads: `if outcomes: self._told(outcomes)`
+            if outcomes and inspect.isawaitable(result := self._told(outcomes)):
+                await result
 
     def metrics(self) -> Metrics:
         """What the client measures of itself, at this moment, under the names of Kafka's Java client.
@@ -310,11 +320,13 @@ class ShareConsumer:
                 with contextlib.suppress(ClosedError):
                     await self._core.unsubscribe(left(deadline))
         finally:
+            # For threads: `_reporting.finish(self._core, left(deadline))`
             await self._reports.finish(left(deadline))
             await self._tell()
 
     async def __aenter__(self) -> Self:
         self._core.check()
+        # Not for threads.
         self._reports.start()
         return self
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from ottla._closing import exit_timeout, noting
-from ottla._transaction import NOT_ABORTED
+from ottla._closing import NOT_ABORTED, Interruptible, exit_timeout, noting
 from ottla.errors import KafkaTimeoutError, TransactionAbortableError
 
 if TYPE_CHECKING:
@@ -13,7 +12,6 @@ if TYPE_CHECKING:
     from typing import Self
 
     from ottla._ottla import Offsets
-    from ottla._transaction import Core
     from ottla._types import GroupMetadata
 
 
@@ -24,6 +22,13 @@ class _Verbs(Protocol):
     ) -> None: ...
     async def commit_transaction(self) -> None: ...
     async def abort_transaction(self, timeout: float | None = None) -> None: ...
+
+
+class Core(Interruptible, Protocol):
+    """The core of a producer."""
+
+    def is_transaction_settled(self) -> bool:
+        """Whether no transaction is open that can be committed or aborted without a decision of its owner."""
 
 
 class Transaction:

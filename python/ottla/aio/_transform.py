@@ -8,9 +8,8 @@ import inspect
 import time
 from typing import TYPE_CHECKING, Any
 
-from ottla._closing import NOT_CLOSED, exit_timeout, noting
-from ottla._transaction import NOT_ABORTED
-from ottla._transforming import CLOSE_TIMEOUT, FunctionError, Progress, Settings, cause, checked, is_table
+from ottla._closing import NOT_ABORTED, NOT_CLOSED, exit_timeout, noting
+from ottla._transforming import CLOSE_TIMEOUT, SLICE, FunctionError, Progress, Settings, cause, checked, is_table
 from ottla.aio._consumer import Consumer
 from ottla.aio._producer import Producer
 from ottla.errors import FatalError, FencedError, KafkaError, UnknownOutcomeError
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from ottla._types import NewRecord, SubscriptionPattern, TopicPartition
 
     Given = Iterable[NewRecord] | ArrowArray | ArrowStream | None
+    # For threads: `Outgoing = Given`
     Outgoing = Given | Awaitable[Given] | AsyncIterable[NewRecord]
 
 
@@ -36,6 +36,7 @@ class Transform:
     def __init__(self, function: Callable[[Batch], Outgoing], settings: Settings) -> None:
         self._function = function
         self._settings = settings
+        # No lock: a signal handler may interrupt whoever holds it, and wait for it on the same thread.
         self._stopped = False
 
     @property
@@ -187,16 +188,25 @@ class _Run:
         self._consumer.subscribe(
             self._settings.topics, on_assign=self._progress.forget, on_revoke=self._revoked, on_lost=self._lost
         )
-        while not self._transform._stopped:  # noqa: SLF001 what it runs
+        while not self._is_stopped():
             try:
                 await self._turn()
             except KafkaError as error:
-                await asyncio.sleep(await self._recover(error))
+                await self._rest(await self._recover(error))
         try:
             await self._commit(CLOSE_TIMEOUT)
         except KafkaError as error:
             # Nothing is lost: whoever has the partitions next does this work again.
             await self._recover(error, CLOSE_TIMEOUT)
+
+    def _is_stopped(self) -> bool:
+        return self._transform._stopped  # noqa: SLF001 what it runs
+
+    async def _rest(self, seconds: float) -> None:
+        end = time.monotonic() + seconds
+        # Any thread may call `stop`, without a loop to set an event of.
+        while not self._is_stopped() and (left := end - time.monotonic()) > 0:  # noqa: ASYNC110
+            await asyncio.sleep(min(left, SLICE))
 
     async def _turn(self) -> None:
         progress = self._progress
@@ -239,14 +249,15 @@ class _Run:
 
     async def _call(self, batch: Batch) -> Any:
         try:
-            given = self._function(batch)
-            return await given if inspect.isawaitable(given) else given
+            # For threads: `return self._function(batch)`
+            return await given if inspect.isawaitable(given := self._function(batch)) else given
         except Exception as error:
             raise FunctionError(error) from error
 
     async def _each(self, outgoing: Any) -> AsyncGenerator[NewRecord]:
         """A generator runs while it is read, so that the function may raise here, too."""
         try:
+            # For threads: `yield from outgoing`
             if hasattr(outgoing, "__aiter__"):
                 async with contextlib.AsyncExitStack() as stack:
                     if hasattr(outgoing, "aclose"):
@@ -320,7 +331,8 @@ class _Run:
         partitions = [partition for partition in self._consumer.assignment() if partition in progress.first]
         if partitions:
             # Another one begins only when it is known how the last one ended.
-            await (await self._open()).abort_transaction()
+            producer = await self._open()
+            await producer.abort_transaction()
             self._is_open = False
             for partition, offset in progress.starts(await self._consumer.committed(partitions)):
                 self._consumer.seek(partition, offset)

@@ -129,7 +129,7 @@ class Finder(importlib.abc.MetaPathFinder):
 
 
 if "OTTLA_FAULTS" in os.environ:
-    sys.meta_path.insert(0, Finder("ottla._producer", lambda module: hurt(module.Producer)))
+    sys.meta_path.insert(0, Finder("ottla._sync._producer", lambda module: hurt(module.Producer)))
 if "OTTLA_LOOKING" in os.environ:
     looking = float(os.environ["OTTLA_LOOKING"])
     sys.meta_path.insert(0, Finder("ottla.spark.clients", lambda module: setattr(module, "LOOKING", looking)))

@@ -1,10 +1,11 @@
+# Written by scripts/unasync.py from python/ottla/aio/_transaction.py. Change that file, and run the script.
 """A transaction as a context manager."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from ottla._closing import Interruptible, exit_timeout, noting
+from ottla._closing import NOT_ABORTED, Interruptible, exit_timeout, noting
 from ottla.errors import KafkaTimeoutError, TransactionAbortableError
 
 if TYPE_CHECKING:
@@ -13,9 +14,6 @@ if TYPE_CHECKING:
 
     from ottla._ottla import Offsets
     from ottla._types import GroupMetadata
-
-# What an exception of an abort is called in a note.
-NOT_ABORTED = "the transaction was not aborted"
 
 
 class _Verbs(Protocol):

@@ -1,3 +1,4 @@
+# Written by scripts/unasync.py from python/ottla/aio/_consumer.py. Change that file, and run the script.
 """The consumer for threads."""
 
 from __future__ import annotations
@@ -8,8 +9,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 from ottla import _ottla, _reporting
-from ottla._closing import CLOSE_TIMEOUT, NOT_CLOSED, disconnecting, exit_timeout, failure, in_listener, left, noting
+from ottla._closing import CLOSE_TIMEOUT, NOT_CLOSED, exit_timeout, failure, in_listener, left, noting
 from ottla._habits import missing
+from ottla._sync._closing import disconnecting
 from ottla.errors import ClosedError
 
 if TYPE_CHECKING:
@@ -104,15 +106,15 @@ class Consumer(_ottla.SyncConsumer):
         """Joins the group `group.id`, and reads what it assigns of these topics. The first poll joins.
 
         Polls call the listeners on the thread that polls, before they return any further record. A listener may call
-        the consumer, to seek or to commit, but not `poll`. What it raises, the poll raises, once;
-        the rebalance goes on all the same. No record of a revoked or lost partition is returned after its listener.
+        the consumer, to seek or to commit, but not `poll`. What it raises, the poll raises, once; the rebalance goes on
+        all the same. No record of a revoked or lost partition is returned after its listener.
 
         Args:
             topics: A topic, several, or a pattern made by `re.compile`: every topic whose whole name matches it, also
                 topics that are made later, and no internal ones. Patterns have no look-around and no back-references.
                 A `SubscriptionPattern` is matched by the group's coordinator, which needs the consumer protocol.
-            on_assign: A function that is called with the partitions that were added, after each rebalance; the list
-                is empty if there are none.
+            on_assign: A function that is called with the partitions that were added, after each rebalance; the list is
+                empty if there are none.
             on_revoke: Called with the partitions that other members get next: what was read of them can still be
                 committed. With `enable.auto.commit`, that was done already.
             on_lost: Called with partitions that other members have already, because the group went on without this
@@ -430,8 +432,9 @@ class Consumer(_ottla.SyncConsumer):
             raise in_listener("close")
         deadline = time.monotonic() + (CLOSE_TIMEOUT if timeout is None else timeout)
         try:
-            with disconnecting(self._core, deadline), contextlib.suppress(ClosedError):
-                self._leave(partial(self._core.leave, commit=commit), deadline)
+            with disconnecting(self._core, deadline):
+                with contextlib.suppress(ClosedError):
+                    self._leave(partial(self._core.leave, commit=commit), deadline)
         finally:
             _reporting.finish(self._core, left(deadline))
 

@@ -1,3 +1,4 @@
+# Written by scripts/unasync.py from python/ottla/aio/_share.py. Change that file, and run the script.
 """The share consumer for threads."""
 
 from __future__ import annotations
@@ -7,9 +8,10 @@ import time
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from ottla import _ottla, _reporting
-from ottla._closing import CLOSE_TIMEOUT, NOT_CLOSED, disconnecting, exit_timeout, failure, left, noting
+from ottla._closing import CLOSE_TIMEOUT, NOT_CLOSED, exit_timeout, failure, left, noting
 from ottla._habits import missing
 from ottla._metrics import check_callback
+from ottla._sync._closing import disconnecting
 from ottla.errors import ClosedError
 
 if TYPE_CHECKING:
@@ -68,7 +70,7 @@ class ShareConsumer:
         ```
     """
 
-    __slots__ = ("__weakref__", "_core", "_report", "_told")
+    __slots__ = ("__weakref__", "_core", "_reports", "_told")
 
     def __init__(
         self,
@@ -82,7 +84,7 @@ class ShareConsumer:
         check_callback(on_metrics)
         self._core = _ottla.ShareConsumerCore(bootstrap_servers, topics=topics, config=config, **properties)
         self._told: Callable[[list[Acknowledgement]], object] | None = None
-        self._report = _reporting.start(self._core, on_metrics) if on_metrics is not None else None
+        self._reports = _reporting.start(self._core, on_metrics)
 
     def subscribe(self, topics: str | Iterable[str]) -> None:
         """Joins the group, and reads records of these topics and no others. The join begins at once.
@@ -164,10 +166,8 @@ class ShareConsumer:
         """Iterates over records without end. Leaving the loop loses nothing: the next goes on with the next record."""
         core = self._core
         while True:
-            record = core.next_record()
-            if record is not None:
+            while (record := core.next_record()) is not None:
                 yield record
-                continue
             self._tell()
             core.poll_to_iterate().wait()
 
@@ -282,8 +282,9 @@ class ShareConsumer:
         """
         deadline = time.monotonic() + (CLOSE_TIMEOUT if timeout is None else timeout)
         try:
-            with disconnecting(self._core, deadline), contextlib.suppress(ClosedError):
-                self._core.unsubscribe(left(deadline)).wait()
+            with disconnecting(self._core, deadline):
+                with contextlib.suppress(ClosedError):
+                    self._core.unsubscribe(left(deadline)).wait()
         finally:
             _reporting.finish(self._core, left(deadline))
             self._tell()

@@ -1,11 +1,12 @@
+# Written by scripts/unasync.py from python/ottla/aio/_read.py. Change that file, and run the script.
 """A part of a topic, read in one call: for threads."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ottla._consumer import Consumer
 from ottla._reading import checked, steps
+from ottla._sync._consumer import Consumer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -57,8 +58,10 @@ def read(
 
     Example:
         ```python
-        ottla.read("localhost:9092", "flights", last=1000).to_polars()
-        ottla.read("localhost:9092", "flights", since=timedelta(hours=1)).to_arrow(["value"])
+        newest = ottla.read("localhost:9092", "flights", last=1000)
+        print(newest.to_polars())
+        last_hour = ottla.read("localhost:9092", "flights", since=timedelta(hours=1))
+        print(last_hour.to_arrow(["value"]))
         ```
     """
     config = checked(topic, last, {"since": since, "until": until}, config, properties)

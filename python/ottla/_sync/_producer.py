@@ -1,3 +1,4 @@
+# Written by scripts/unasync.py from python/ottla/aio/_producer.py. Change that file, and run the script.
 """The producer for threads."""
 
 from __future__ import annotations
@@ -6,9 +7,10 @@ from typing import TYPE_CHECKING, NoReturn
 
 from ottla import _ottla, _reporting
 from ottla._callbacks import settling
-from ottla._closing import NOT_CLOSED, deadline_of, disconnect, exit_timeout, failure, left_of, noting
+from ottla._closing import NOT_CLOSED, deadline_of, exit_timeout, failure, left_of, noting
 from ottla._habits import mark
-from ottla._transaction import Transaction
+from ottla._sync._closing import disconnect
+from ottla._sync._transaction import Transaction
 from ottla._types import PreparedTransaction
 
 if TYPE_CHECKING:
@@ -34,8 +36,8 @@ class Producer(_ottla.SyncProducer):
         **properties: The same properties as keywords, such as `linger_ms=5`. `ottla config producer` lists them all.
             `partitioner` may also be a function, which is called as `f(topic, keys, partitions)` for the records of a
             call that name no partition: `keys` is a `Keys`, which numpy and Arrow take as an array, and `partitions`
-            the number of partitions. It returns a partition for each key, as any array or list; None leaves a record
-            to the default.
+            the number of partitions. It returns a partition for each key, as any array or list; None leaves a record to
+            the default.
 
     Raises:
         ConfigError: A property is unknown or has a value that is not allowed.
@@ -121,10 +123,11 @@ class Producer(_ottla.SyncProducer):
     @staticmethod
     def _ended(operation: Operation) -> Deliveries:
         """What is known when the last of several operations ended."""
-        sent: Deliveries | Operation = operation
-        while isinstance(sent, _ottla.Operation):
-            sent = sent.wait()
-        return sent
+        ended: Deliveries | Operation = operation
+        while isinstance(ended, _ottla.Operation):
+            operation = ended
+            ended = operation.wait()
+        return ended
 
     def flush(self, timeout: float | None = None) -> None:
         """Sends everything without lingering, and waits until each record sent so far is delivered or has failed.

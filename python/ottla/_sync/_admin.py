@@ -1,3 +1,4 @@
+# Written by scripts/unasync.py from python/ottla/aio/_admin.py. Change that file, and run the script.
 """The admin client for threads."""
 
 from __future__ import annotations
@@ -6,9 +7,10 @@ import time
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from ottla import _ottla, _reporting
-from ottla._closing import CLOSE_TIMEOUT, NOT_CLOSED, disconnect, exit_timeout, failure, left, noting
+from ottla._closing import CLOSE_TIMEOUT, NOT_CLOSED, exit_timeout, failure, left, noting
 from ottla._habits import missing
 from ottla._metrics import check_callback
+from ottla._sync._closing import disconnect
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -58,11 +60,11 @@ class Admin:
         ```
     """
 
-    __slots__ = ("__weakref__", "_core", "_report")
+    __slots__ = ("__weakref__", "_core", "_reports")
 
     def __init__(
         self,
-        bootstrap_servers: Servers | None = None,
+        bootstrap_servers: Servers | Mapping[str, ConfigValue] | None = None,
         *,
         config: Mapping[str, ConfigValue] | None = None,
         on_metrics: Callable[[Metrics], object] | None = None,
@@ -70,7 +72,7 @@ class Admin:
     ) -> None:
         check_callback(on_metrics)
         self._core = _ottla.AdminCore(bootstrap_servers, config=config, **properties)
-        self._report = _reporting.start(self._core, on_metrics) if on_metrics is not None else None
+        self._reports = _reporting.start(self._core, on_metrics)
 
     def create_topics(
         self,

@@ -1,3 +1,4 @@
+# Written by scripts/unasync.py from python/ottla/aio/_transform.py. Change that file, and run the script.
 """Consume, transform, produce: for threads."""
 
 from __future__ import annotations
@@ -6,23 +7,23 @@ import contextlib
 import time
 from typing import TYPE_CHECKING, Any
 
-from ottla._closing import NOT_CLOSED, exit_timeout, noting
-from ottla._consumer import Consumer
-from ottla._producer import Producer
-from ottla._transaction import NOT_ABORTED
+from ottla._closing import NOT_ABORTED, NOT_CLOSED, exit_timeout, noting
+from ottla._sync._consumer import Consumer
+from ottla._sync._producer import Producer
 from ottla._transforming import CLOSE_TIMEOUT, SLICE, FunctionError, Progress, Settings, cause, checked, is_table
 from ottla.errors import FatalError, FencedError, KafkaError, UnknownOutcomeError
 
 if TYPE_CHECKING:
     import re
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Generator, Iterable, Mapping
     from typing import Self
 
     from ottla._ottla import ArrowArray, ArrowStream, Batch, Servers
     from ottla._properties import ConfigValue
     from ottla._types import NewRecord, SubscriptionPattern, TopicPartition
 
-    Outgoing = Iterable[NewRecord] | ArrowArray | ArrowStream | None
+    Given = Iterable[NewRecord] | ArrowArray | ArrowStream | None
+    Outgoing = Given
 
 
 class Transform:
@@ -126,10 +127,13 @@ def transform(
         ```python
         def enrich(batch):
             for record in batch:
-                yield ottla.NewRecord(record.value.upper(), key=record.key)
+                yield ottla.NewRecord(look_up(record.value), key=record.key)
 
 
-        ottla.transform("localhost:9092", enrich, topics="flights", group_id="enrichers", to="flights-enriched").run()
+        enrichment = ottla.transform(
+            "localhost:9092", enrich, topics="flights", group_id="enrichers", to="flights-enriched"
+        )
+        enrichment.run()
         ```
     """
     settings = Settings.of(
@@ -198,6 +202,7 @@ class _Run:
 
     def _rest(self, seconds: float) -> None:
         end = time.monotonic() + seconds
+        # Any thread may call `stop`, without a loop to set an event of.
         while not self._is_stopped() and (left := end - time.monotonic()) > 0:
             time.sleep(min(left, SLICE))
 
@@ -228,16 +233,17 @@ class _Run:
         if is_table(outgoing):
             producer.send_arrow(to, outgoing)
             return
-        for given in self._each(outgoing):
-            record, topic = checked(given, to)
-            producer.send(
-                topic,
-                record.value,
-                key=record.key,
-                partition=record.partition,
-                timestamp=record.timestamp,
-                headers=record.headers,
-            )
+        with contextlib.closing(self._each(outgoing)) as each:
+            for given in each:
+                record, topic = checked(given, to)
+                producer.send(
+                    topic,
+                    record.value,
+                    key=record.key,
+                    partition=record.partition,
+                    timestamp=record.timestamp,
+                    headers=record.headers,
+                )
 
     def _call(self, batch: Batch) -> Any:
         try:
@@ -245,7 +251,7 @@ class _Run:
         except Exception as error:
             raise FunctionError(error) from error
 
-    def _each(self, outgoing: Iterable[NewRecord]) -> Iterator[NewRecord]:
+    def _each(self, outgoing: Any) -> Generator[NewRecord]:
         """A generator runs while it is read, so that the function may raise here, too."""
         try:
             yield from outgoing
@@ -312,7 +318,8 @@ class _Run:
         partitions = [partition for partition in self._consumer.assignment() if partition in progress.first]
         if partitions:
             # Another one begins only when it is known how the last one ended.
-            self._open().abort_transaction()
+            producer = self._open()
+            producer.abort_transaction()
             self._is_open = False
             for partition, offset in progress.starts(self._consumer.committed(partitions)):
                 self._consumer.seek(partition, offset)
