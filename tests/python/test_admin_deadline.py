@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
+from typing import TYPE_CHECKING
 
 import pytest
 
-import ottla
-from ottla import aio, errors
+from ottla import errors
 from ottla.testing import Broker
+
+if TYPE_CHECKING:
+    from tests.python.conftest import Api
 
 # Both nodes coordinate some of them.
 IDS = [f"tx-{number}" for number in range(16)]
@@ -16,25 +18,13 @@ IDS = [f"tx-{number}" for number in range(16)]
 DEADLINE = 5.0
 
 
-@pytest.mark.parametrize("facade", ["sync", "aio"])
 @pytest.mark.parametrize("applied", [True, False])
-def test_only_items_without_a_response_are_failures(facade: str, *, applied: bool) -> None:
-    with Broker(nodes=2) as broker:
-
-        def sync_run() -> None:
-            with ottla.Admin(broker.bootstrap_servers) as admin:
-                admin.fence_producers(IDS)
-                broker.ignore("InitProducerId", applied=applied, count=1000, node=1)
-                admin.fence_producers(IDS, timeout=DEADLINE)
-
-        async def async_run() -> None:
-            async with aio.Admin(broker.bootstrap_servers) as admin:
-                await admin.fence_producers(IDS)
-                broker.ignore("InitProducerId", applied=applied, count=1000, node=1)
-                await admin.fence_producers(IDS, timeout=DEADLINE)
-
+def test_only_items_without_a_response_are_failures(api: Api, *, applied: bool) -> None:
+    with Broker(nodes=2) as broker, api.admin(broker.bootstrap_servers) as admin:
+        api(admin.fence_producers(IDS))
+        broker.ignore("InitProducerId", applied=applied, count=1000, node=1)
         with pytest.raises(errors.KafkaTimeoutError) as raised:
-            sync_run() if facade == "sync" else asyncio.run(async_run())
+            api(admin.fence_producers(IDS, timeout=DEADLINE))
         failures = raised.value.failures
         assert 0 < len(failures) < len(IDS), failures
         for name, error in failures.items():
@@ -43,29 +33,20 @@ def test_only_items_without_a_response_are_failures(facade: str, *, applied: boo
             assert "may have been carried out" in str(error)
 
 
-@pytest.mark.parametrize("facade", ["sync", "aio"])
 @pytest.mark.parametrize("applied", [True, False])
 @pytest.mark.parametrize("creates", [True, False], ids=["create", "delete"])
-def test_what_others_did_after_a_lost_attempt_is_no_success(facade: str, *, creates: bool, applied: bool) -> None:
+def test_what_others_did_after_a_lost_attempt_is_no_success(api: Api, *, creates: bool, applied: bool) -> None:
     """A retry that finds the topic there, or gone, does not tell whether this call or somebody else did that."""
-    api, there = ("CreateTopics", not applied) if creates else ("DeleteTopics", applied)
-    with Broker(topics=["t"] if there else []) as broker:
-
-        async def async_run() -> None:
-            async with aio.Admin(broker.bootstrap_servers) as admin:
-                await (admin.create_topics(["t"]) if creates else admin.delete_topics(["t"]))
-
-        def sync_run() -> None:
-            with ottla.Admin(broker.bootstrap_servers) as admin:
-                _ = admin.create_topics(["t"]) if creates else admin.delete_topics(["t"])
-
-        broker.disconnect(api, applied=applied)
+    request, there = ("CreateTopics", not applied) if creates else ("DeleteTopics", applied)
+    with Broker(topics=["t"] if there else []) as broker, api.admin(broker.bootstrap_servers) as admin:
+        change = admin.create_topics if creates else admin.delete_topics
+        broker.disconnect(request, applied=applied)
         done = "created" if creates else "deleted"
         kind = errors.AlreadyExistsError if creates else errors.NotFoundError
         with pytest.raises(kind, match=f"an earlier attempt of this call may have {done} it") as raised:
-            sync_run() if facade == "sync" else asyncio.run(async_run())
+            api(change(["t"]))
         assert raised.value.may_be_done
         with pytest.raises(kind) as raised:
-            sync_run() if facade == "sync" else asyncio.run(async_run())
+            api(change(["t"]))
         assert not raised.value.may_be_done
         assert "earlier" not in str(raised.value)

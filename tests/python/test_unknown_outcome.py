@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import ottla
-from ottla import aio, errors
+from ottla import errors
 from ottla.testing import Broker
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from tests.python.conftest import Api
 
 TOPIC = "flights"
 LOGIN: dict[str, Any] = {
@@ -48,128 +49,88 @@ def committed(broker: Broker) -> list[bytes | None]:
     return [record.value for record in batch]
 
 
-def commit(broker: Broker, facade: str, spoil: Callable[[], None], *, aborts: bool = False) -> Exception:
+def commit(broker: Broker, api: Api, spoil: Callable[[], None], *, aborts: bool = False) -> Exception:
     """End a transaction while `spoil` makes it fail, then commit another one. Return the error of the first."""
-
-    def sync_run() -> Exception:
-        with ottla.Producer(**options(broker), transactional_id="tx") as producer:
-            producer.begin_transaction()
-            producer.send(TOPIC, b"first")
-            producer.flush()
-            spoil()
-            end = producer.abort_transaction if aborts else producer.commit_transaction
-            with pytest.raises(errors.KafkaError) as failure:
-                end()
-            broker.clear_faults()
-            with producer.transaction():
-                producer.send(TOPIC, b"second")
-        return failure.value
-
-    async def async_run() -> Exception:
-        async with aio.Producer(**options(broker), transactional_id="tx") as producer:
-            await producer.begin_transaction()
-            await producer.send(TOPIC, b"first")
-            await producer.flush()
-            spoil()
-            end = producer.abort_transaction if aborts else producer.commit_transaction
-            with pytest.raises(errors.KafkaError) as failure:
-                await end()
-            broker.clear_faults()
-            async with producer.transaction():
-                await producer.send(TOPIC, b"second")
-        return failure.value
-
-    return sync_run() if facade == "sync" else asyncio.run(async_run())
+    with api.producer(**options(broker), transactional_id="tx") as producer:
+        api(producer.begin_transaction())
+        api(producer.send(TOPIC, b"first"))
+        api(producer.flush())
+        spoil()
+        end = producer.abort_transaction if aborts else producer.commit_transaction
+        with pytest.raises(errors.KafkaError) as failure:
+            api(end())
+        broker.clear_faults()
+        commit_second(api, producer)
+    return failure.value
 
 
-@pytest.mark.parametrize("facade", ["sync", "aio"])
+def commit_second(api: Api, producer: Any) -> None:
+    api(producer.begin_transaction())
+    api(producer.send(TOPIC, b"second"))
+    api(producer.commit_transaction())
+
+
 @pytest.mark.parametrize("code", REFUSALS)
-def test_a_commit_whose_retry_is_refused_is_of_unknown_outcome(broker: Broker, code: str, facade: str) -> None:
+def test_a_commit_whose_retry_is_refused_is_of_unknown_outcome(broker: Broker, code: str, api: Api) -> None:
     def spoil() -> None:
         broker.disconnect("EndTxn", applied=True)
         broker.fail("EndTxn", code)
 
-    error = commit(broker, facade, spoil)
+    error = commit(broker, api, spoil)
     assert isinstance(error, errors.UnknownOutcomeError), repr(error)
     assert committed(broker) == [b"first", b"second"]
 
 
-@pytest.mark.parametrize("facade", ["sync", "aio"])
 @pytest.mark.parametrize("applied", [True, False])
 def test_a_commit_that_fails_inside_the_broker_is_of_unknown_outcome(
-    broker: Broker, facade: str, *, applied: bool
+    broker: Broker, api: Api, *, applied: bool
 ) -> None:
-    error = commit(broker, facade, lambda: broker.fail("EndTxn", "UNKNOWN_SERVER_ERROR", applied=applied))
+    error = commit(broker, api, lambda: broker.fail("EndTxn", "UNKNOWN_SERVER_ERROR", applied=applied))
     assert isinstance(error, errors.UnknownOutcomeError), repr(error)
     assert committed(broker) == ([b"first"] if applied else []) + [b"second"]
 
 
-@pytest.mark.parametrize("facade", ["sync", "aio"])
-def test_a_commit_whose_retry_is_refused_at_login_is_of_unknown_outcome(broker: Broker, facade: str) -> None:
+def test_a_commit_whose_retry_is_refused_at_login_is_of_unknown_outcome(broker: Broker, api: Api) -> None:
     def spoil() -> None:
         broker.disconnect("EndTxn", applied=True)
         broker.fail("SaslAuthenticate", "SASL_AUTHENTICATION_FAILED", count=1000)
 
-    error = commit(broker, facade, spoil)
+    error = commit(broker, api, spoil)
     assert isinstance(error, errors.UnknownOutcomeError), repr(error)
     assert committed(broker) == [b"first", b"second"]
 
 
-@pytest.mark.parametrize("facade", ["sync", "aio"])
 @pytest.mark.parametrize("applied", [True, False])
 def test_an_abort_whose_retry_is_refused_at_login_does_not_end_the_producer(
-    broker: Broker, facade: str, *, applied: bool
+    broker: Broker, api: Api, *, applied: bool
 ) -> None:
     def spoil() -> None:
         broker.disconnect("EndTxn", applied=applied)
         broker.fail("SaslAuthenticate", "SASL_AUTHENTICATION_FAILED", count=1000)
 
-    error = commit(broker, facade, spoil, aborts=True)
+    error = commit(broker, api, spoil, aborts=True)
     assert isinstance(error, errors.AuthenticationError), repr(error)
     assert "abort_transaction()" in str(error)
     assert committed(broker) == [b"second"]
 
 
-@pytest.mark.parametrize("facade", ["sync", "aio"])
-def test_an_abort_after_a_commit_that_was_carried_out_raises(broker: Broker, facade: str) -> None:
+def test_an_abort_after_a_commit_that_was_carried_out_raises(broker: Broker, api: Api) -> None:
     def lose() -> None:
         broker.disconnect("EndTxn", applied=True)
         broker.fail("EndTxn", "PRODUCER_FENCED")
 
-    def sync_run() -> None:
-        with ottla.Producer(**options(broker), transactional_id="tx") as producer:
-            producer.begin_transaction()
-            producer.send(TOPIC, b"first")
-            producer.flush()
-            lose()
-            with pytest.raises(errors.UnknownOutcomeError) as failure:
-                producer.commit_transaction()
-            assert failure.value.may_be_done
-            for _ in range(2):
-                with pytest.raises(errors.ArgumentError, match="the last commit was carried out"):
-                    producer.abort_transaction()
-            with producer.transaction():
-                producer.send(TOPIC, b"second")
-
-    async def async_run() -> None:
-        async with aio.Producer(**options(broker), transactional_id="tx") as producer:
-            await producer.begin_transaction()
-            await producer.send(TOPIC, b"first")
-            await producer.flush()
-            lose()
-            with pytest.raises(errors.UnknownOutcomeError) as failure:
-                await producer.commit_transaction()
-            assert failure.value.may_be_done
-            for _ in range(2):
-                with pytest.raises(errors.ArgumentError, match="the last commit was carried out"):
-                    await producer.abort_transaction()
-            async with producer.transaction():
-                await producer.send(TOPIC, b"second")
-
-    if facade == "sync":
-        sync_run()
-    else:
-        asyncio.run(async_run())
+    with api.producer(**options(broker), transactional_id="tx") as producer:
+        api(producer.begin_transaction())
+        api(producer.send(TOPIC, b"first"))
+        api(producer.flush())
+        lose()
+        with pytest.raises(errors.UnknownOutcomeError) as failure:
+            api(producer.commit_transaction())
+        assert failure.value.may_be_done
+        for _ in range(2):
+            with pytest.raises(errors.ArgumentError, match="the last commit was carried out"):
+                api(producer.abort_transaction())
+        commit_second(api, producer)
     assert committed(broker) == [b"first", b"second"]
 
 
