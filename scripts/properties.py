@@ -31,7 +31,15 @@ ConfigValue: TypeAlias = str | int | bool | list[str] | tuple[str, ...] | None
 '''
 
 
-# The one property that is no text: it is not in the table.
+ROLES = ("admin", "consumer", "producer", "share-consumer")
+# Sets of clients that have properties in common, and the names of the classes.
+SHARED = {
+    ROLES: "ClientProperties",
+    ("consumer", "producer", "share-consumer"): "RecordProperties",
+    ("consumer", "share-consumer"): "FetchProperties",
+}
+
+# The one property that is no text: it is not in the table, and every client has it.
 _TOKEN = (
     "    sasl_token: Callable[[], Any] | None",
     '    """A function, or a coroutine function, that returns a token for OAUTHBEARER, or a tuple of a token, the',
@@ -43,18 +51,38 @@ _TOKEN = (
 def text() -> str:
     """The module's source."""
     rows = [row for row in properties() if row["name"] != "bootstrap.servers"]
-    return HEAD + "".join(_dictionary(role, rows) for role in ("admin", "consumer", "producer", "share-consumer"))
-
-
-def _dictionary(role: str, rows: list[Property]) -> str:
-    lines = ["", "", f"class {role.title().replace('-', '')}Properties(TypedDict, total=False):"]
-    lines += [f'    """Properties of the {role}, with underscores where Kafka\'s names have dots."""', ""]
+    known = {*SHARED, *((role,) for role in ROLES)}
     for row in rows:
-        if role in row["roles"]:
+        if tuple(sorted(row["roles"])) not in known:
+            raise ValueError(f"{row['name']} is a property of {row['roles']}: name their class in SHARED")
+    return HEAD + "".join(
+        [
+            *(_dictionary(name, roles, rows, ["TypedDict"]) for roles, name in SHARED.items()),
+            *(
+                _dictionary(
+                    f"{role.title().replace('-', '')}Properties",
+                    (role,),
+                    rows,
+                    [name for roles, name in SHARED.items() if role in roles],
+                )
+                for role in ROLES
+            ),
+        ]
+    )
+
+
+def _dictionary(name: str, roles: tuple[str, ...], rows: list[Property], bases: list[str]) -> str:
+    """A class: what exactly these clients have, and by its bases what they share with others."""
+    of = "every client" if roles == ROLES else f"the {', '.join(roles)}"
+    lines = ["", "", f"class {name}({', '.join(bases)}, total=False):"]
+    lines += [f'    """Properties of {of}, with underscores where Kafka\'s names have dots."""']
+    for row in rows:
+        if set(roles) == set(row["roles"]):
             default = "" if row["default"] is None else f" Default: {row['default']}."
+            lines += [""] * (len(lines) == 4)
             lines.append(_field(row["name"].replace(".", "_"), _type(row)))
             lines.append(_wrapped(f'"""{row["doc"]}{default}"""'))
-    return "\n".join([*lines, *_TOKEN]) + "\n"
+    return "\n".join([*lines, *(_TOKEN if roles == ROLES else ())]) + "\n"
 
 
 def _field(name: str, kind: str) -> str:
