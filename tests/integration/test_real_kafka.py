@@ -161,6 +161,20 @@ def test_records_larger_than_a_fetch(kafka: str, new_topic: Callable[..., str]) 
     assert [r.value for r in read(kafka, topic, 3, **limits)] == values
 
 
+def test_a_cluster_is_described_as_librdkafka_describes_it(kafka: str) -> None:
+    client = AdminClient({"bootstrap.servers": kafka})
+    theirs = client.describe_cluster(include_authorized_operations=True).result(DEADLINE)
+    with ottla.Admin(kafka) as admin:
+        ours = admin.describe_cluster(include_authorized_operations=True, include_fenced_brokers=True)
+    assert ours.cluster_id == theirs.cluster_id
+    assert [(node.id, node.host, node.port) for node in ours.nodes] == sorted(
+        (node.id, node.host, node.port) for node in theirs.nodes
+    )
+    # In KRaft mode each broker names another one.
+    assert ours.controller in ours.nodes
+    assert ours.authorized_operations == {operation.name for operation in theirs.authorized_operations}
+
+
 def test_a_topic_made_anew(kafka: str, new_topic: Callable[..., str]) -> None:
     """Same name, new topic id: a producer that knew the old one goes on, a consumer reads the new one from its beginning.
 

@@ -444,6 +444,7 @@ def admin(scene: Scene) -> Iterator[Wait]:
         "create_topics": lambda: admin.create_topics([ottla.NewTopic("new")], timeout=LONG),
         "delete_topics": lambda: admin.delete_topics("t", timeout=LONG),
         "list_topics": lambda: admin.list_topics(timeout=LONG),
+        "describe_cluster": lambda: admin.describe_cluster(timeout=LONG),
         "describe_topics": lambda: admin.describe_topics("t", timeout=LONG),
         "describe_producers": lambda: admin.describe_producers([PLACE], timeout=LONG),
         "list_groups": lambda: admin.list_groups(timeout=LONG),

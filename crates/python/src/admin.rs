@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use ottla_client::admin::{
-    AbortTransaction, DelegationToken, Each, GroupDescription, GroupListing, MemberDescription,
-    NewTopic, Principal, ProducerIdentity, ProducerState, TopicDescription, TopicListing,
-    TransactionDescription, TransactionListing,
+    AbortTransaction, ClusterDescription, DelegationToken, Each, GroupDescription, GroupListing,
+    MemberDescription, NewTopic, Principal, ProducerIdentity, ProducerState, TopicDescription,
+    TopicListing, TransactionDescription, TransactionListing,
 };
 use ottla_client::{Admin as Client, Role};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBytes, PyDict, PyMapping, PyString};
+use pyo3::types::{PyBytes, PyDict, PyFrozenSet, PyMapping, PyString};
 
 use crate::open::{self, Opened};
 use crate::operation::Operation;
@@ -150,6 +150,49 @@ fn producing(py: Python<'_>, each: Each<Partition, Vec<ProducerState>>) -> PyRes
         described.set_item(partition, states)?;
     }
     Ok(described.into_any().unbind())
+}
+
+/// Kafka's operations of ACLs by their codes, from 3 on.
+const OPERATIONS: [&str; 13] = [
+    "READ",
+    "WRITE",
+    "CREATE",
+    "DELETE",
+    "ALTER",
+    "DESCRIBE",
+    "CLUSTER_ACTION",
+    "DESCRIBE_CONFIGS",
+    "ALTER_CONFIGS",
+    "IDEMPOTENT_WRITE",
+    "CREATE_TOKENS",
+    "DESCRIBE_TOKENS",
+    "TWO_PHASE_COMMIT",
+];
+
+fn operations<'py>(py: Python<'py>, bits: i32) -> PyResult<Bound<'py, PyFrozenSet>> {
+    let named = (3..).zip(OPERATIONS);
+    let allowed = named.filter(|(code, _)| bits & (1 << code) != 0);
+    PyFrozenSet::new(py, allowed.map(|(_, name)| name))
+}
+
+fn described_cluster(py: Python<'_>, found: ClusterDescription) -> PyResult<Py<PyAny>> {
+    static CLUSTER: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    static NODE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let class = NODE.import(py, "ottla._types", "Node")?;
+    let mut controller = None;
+    let mut nodes = Vec::with_capacity(found.nodes.len());
+    for node in found.nodes {
+        let made = class.call1((node.id, node.host, node.port, node.rack, node.fenced))?;
+        if found.controller == Some(node.id) {
+            controller = Some(made.clone());
+        }
+        nodes.push(made);
+    }
+    let operations = found.operations.map(|bits| operations(py, bits));
+    let described = CLUSTER
+        .import(py, "ottla._types", "ClusterDescription")?
+        .call1((found.cluster_id, controller, nodes, operations.transpose()?))?;
+    Ok(described.unbind())
 }
 
 fn listed_groups(py: Python<'_>, groups: Vec<GroupListing>) -> PyResult<Py<PyAny>> {
@@ -357,6 +400,21 @@ impl AdminCore {
         Ok(Operation::new(
             async move { client.describe_topics(&topics, timeout).await },
             described,
+        ))
+    }
+
+    #[pyo3(signature = (include_authorized_operations, include_fenced_brokers, timeout))]
+    fn describe_cluster(
+        &self,
+        include_authorized_operations: bool,
+        include_fenced_brokers: bool,
+        timeout: Option<f64>,
+    ) -> PyResult<Operation> {
+        let (client, timeout) = (self.client.get()?.clone(), seconds(timeout)?);
+        let (operations, fenced) = (include_authorized_operations, include_fenced_brokers);
+        Ok(Operation::new(
+            async move { client.describe_cluster(operations, fenced, timeout).await },
+            described_cluster,
         ))
     }
 

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use ottla_engine::admin::Admin as Work;
 use ottla_engine::call::{
-    Call, CreateTopics, DeleteTopics, DescribeCluster, DescribeProducers, DescribeTopics, EARLIEST,
-    LATEST, ListOffsets, ListTopics, Ticket,
+    Call, ClusterDescription, ClusterMetadata, CreateTopics, DeleteTopics, DescribeProducers,
+    DescribeTopics, EARLIEST, LATEST, ListOffsets, ListTopics, Ticket,
 };
 use ottla_engine::messages::create_topics_request::CreatableTopic;
 use ottla_engine::{Config, Engine, Error, Kind};
@@ -30,7 +30,7 @@ enum Asked {
     Delete(Ticket<DeleteTopics>),
     Describe(Ticket<DescribeTopics>),
     List(Ticket<ListTopics>),
-    Cluster(Ticket<DescribeCluster>),
+    Cluster(Ticket<ClusterMetadata>),
     Offsets(Ticket<ListOffsets>),
     Producers(Ticket<DescribeProducers>),
 }
@@ -202,7 +202,9 @@ impl Admin {
                 Asked::Describe(self.start(book, call, until))
             }
             Act::List => Asked::List(self.start(book, ListTopics, until)),
-            Act::Cluster => Asked::Cluster(self.start(book, DescribeCluster, until)),
+            Act::Cluster => {
+                Asked::Cluster(self.start(book, ClusterMetadata { operations: false }, until))
+            }
             Act::Offsets((topic, partition), time) => {
                 let wanted = vec![(topic, partition, time)];
                 Asked::Offsets(self.start(book, ListOffsets { wanted }, until))
@@ -277,8 +279,9 @@ impl Admin {
                     found.map_or_else(|error| failure(&error), |all| Told::Topics(listed(all)))
                 }),
                 Asked::Cluster(ticket) => engine.take_answer(ticket).map(|found| {
-                    let ids =
-                        |answer: Metadata| answer.brokers.iter().map(|it| it.node_id).collect();
+                    let ids = |cluster: ClusterDescription| {
+                        cluster.nodes.iter().map(|it| it.id).collect()
+                    };
                     found.map_or_else(|error| failure(&error), |all| Told::Nodes(ids(all)))
                 }),
                 Asked::Offsets(ticket) => engine

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ottla._ottla import Partition, Servers
     from ottla._properties import AdminProperties, ConfigValue
     from ottla._types import (
+        ClusterDescription,
         DelegationToken,
         FencedProducer,
         GroupDescription,
@@ -143,6 +144,34 @@ class Admin:
             KafkaError: A broker refused, or none answered in time.
         """
         described: dict[str, TopicDescription] = self._core.describe_topics(topics, timeout).wait()
+        return described
+
+    def describe_cluster(
+        self,
+        *,
+        include_authorized_operations: bool = False,
+        include_fenced_brokers: bool = False,
+        timeout: float | None = None,
+    ) -> ClusterDescription:
+        """Describes the cluster: its id, its controller and its brokers (KIP-700).
+
+        Brokers before Kafka 2.8 return it as metadata, without fenced brokers.
+
+        Args:
+            include_authorized_operations: Whether to return the operations that the client is authorized for (KIP-430,
+                Kafka 2.3 and later).
+            include_fenced_brokers: Whether to list fenced brokers too: registered, but not in service (KIP-1073, Kafka
+                4.0 and later).
+            timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `default.api.timeout.ms`.
+
+        Raises:
+            UnsupportedError: The brokers are too old for `include_fenced_brokers`.
+            ClosedError: The client is closed.
+            KafkaError: A broker refused, or none answered in time.
+        """
+        described: ClusterDescription = self._core.describe_cluster(
+            include_authorized_operations, include_fenced_brokers, timeout
+        ).wait()
         return described
 
     def describe_producers(

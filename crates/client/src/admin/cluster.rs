@@ -2,61 +2,35 @@
 
 use std::time::Duration;
 
-use ottla_engine::Error;
-use ottla_engine::call::DescribeCluster;
+pub use ottla_engine::call::{ClusterDescription, Node};
+use ottla_engine::call::{ClusterMetadata, DescribeCluster};
+use ottla_engine::{Error, Kind};
 
 use crate::admin::handle::Admin;
 
-/// A broker of the cluster.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Node {
-    /// Its id.
-    pub id: i32,
-    /// The host it advertises.
-    pub host: String,
-    /// The port it advertises.
-    pub port: u16,
-    /// Its rack, if it names one.
-    pub rack: Option<String>,
-}
-
-/// The cluster as described.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ClusterDescription {
-    /// Its id, where brokers tell it.
-    pub cluster_id: Option<String>,
-    /// The controller's id; -1 if there is none at the moment.
-    pub controller: i32,
-    /// Its brokers, by id.
-    pub nodes: Vec<Node>,
-}
-
 impl Admin {
-    /// The brokers and the controller.
+    /// The brokers and the controller; with `operations`, the operations that the client is authorized for; with `fenced`, fenced
+    /// brokers too (KIP-1073). Brokers before 2.8 return it as metadata.
     ///
     /// # Errors
-    /// No answer by the deadline.
+    /// No answer by the deadline; `Kind::Unsupported` if brokers before 4.0 are asked for those that are fenced.
     pub async fn describe_cluster(
         &self,
+        operations: bool,
+        fenced: bool,
         timeout: Option<Duration>,
     ) -> Result<ClusterDescription, Error> {
-        let answer = self.ask(DescribeCluster, timeout).await?;
-        let mut nodes: Vec<_> = answer
-            .brokers
-            .iter()
-            .map(|broker| Node {
-                id: broker.node_id,
-                host: broker.host.to_string(),
-                port: u16::try_from(broker.port).unwrap_or(0),
-                rack: broker.rack.as_ref().map(|rack| rack.to_string()),
-            })
-            .collect();
-        nodes.sort_by_key(|node| node.id);
-        let cluster_id = answer.cluster_id.as_ref().map(|id| id.to_string());
-        Ok(ClusterDescription {
-            cluster_id,
-            controller: answer.controller_id,
-            nodes,
-        })
+        let limit = timeout.unwrap_or(self.config().default_api_timeout);
+        let deadline = self.driver.with(|_, now| now + limit);
+        let call = DescribeCluster { operations, fenced };
+        match self.ask(call, Some(limit)).await {
+            Err(error) if error.kind() == Kind::Unsupported && !fenced => {
+                let left = self
+                    .driver
+                    .with(|_, now| deadline.saturating_duration_since(now));
+                self.ask(ClusterMetadata { operations }, Some(left)).await
+            }
+            found => found,
+        }
     }
 }

@@ -166,32 +166,6 @@ impl Call for TopicNames {
     }
 }
 
-/// The brokers and the controller.
-#[derive(Clone, Copy, Debug)]
-pub struct DescribeCluster;
-
-impl Call for DescribeCluster {
-    type Found = MetadataResponse;
-    type Answer = MetadataResponse;
-    const API: ApiKey = ApiKey::Metadata;
-
-    fn target(&self, _: usize) -> Target {
-        Target::Any
-    }
-
-    fn request(&self, _: &[usize], _: &About<'_>) -> Request {
-        metadata(Some(Vec::new()))
-    }
-
-    fn take(&self, _: &[Asked], response: Response) -> Vec<Result<MetadataResponse, Error>> {
-        vec![whole(response)]
-    }
-
-    fn merge(self, found: Vec<Result<MetadataResponse, Error>>) -> Result<MetadataResponse, Error> {
-        only(found, "the cluster")
-    }
-}
-
 fn metadata(topics: Option<Vec<MetadataRequestTopic>>) -> Request {
     Request::Metadata(MetadataRequest {
         topics,

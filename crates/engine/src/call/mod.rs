@@ -18,6 +18,7 @@ mod controller;
 mod create_topics;
 mod delegation_tokens;
 mod delete_topics;
+mod describe_cluster;
 mod describe_producers;
 mod describe_topics;
 mod epoch_ends;
@@ -52,9 +53,10 @@ pub use self::delegation_tokens::{
     Principal, RenewDelegationToken,
 };
 pub use self::delete_topics::DeleteTopics;
+pub use self::describe_cluster::{ClusterDescription, ClusterMetadata, DescribeCluster, Node};
 pub use self::describe_producers::DescribeProducers;
 pub(crate) use self::describe_topics::TopicNames;
-pub use self::describe_topics::{DescribeCluster, DescribeTopics, ListTopics};
+pub use self::describe_topics::{DescribeTopics, ListTopics};
 pub(crate) use self::epoch_ends::{EpochEnd, EpochEnds};
 pub use self::fence_producers::FenceProducers;
 pub use self::group_offsets::OffsetFetch;

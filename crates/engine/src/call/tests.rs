@@ -1,5 +1,6 @@
 //! Calls against a scripted cluster.
 
+mod cluster;
 mod ends;
 mod groups;
 

@@ -180,7 +180,7 @@ fn groups_are_described_by_their_coordinator_in_the_order_asked() {
     }
 }
 
-fn speaking(rows: &[(ApiKey, i16)]) -> Versions {
+pub(super) fn speaking(rows: &[(ApiKey, i16)]) -> Versions {
     let mut all: Vec<_> = crate::api::HIGHEST
         .iter()
         .map(|(api, max)| (api.as_i16(), *max))
