@@ -436,23 +436,31 @@ impl Engine<Consumer> {
     /// everything that stands before it; or a topic may not be read, or does not exist. Of several partitions it is the one whose
     /// error was raised least often.
     pub fn stuck(&self) -> Option<&Error> {
-        let membership = self.client.membership.as_ref();
-        let obstacle = membership.and_then(Membership::obstacle);
-        obstacle.or_else(|| self.client.fetcher.stuck())
+        self.group_obstacle()
+            .or_else(|| self.client.fetcher.stuck())
     }
 
     /// [`Engine::stuck`], if a poll has to raise it before it gives out anything else. A partition stops only itself: what was raised
     /// of it once, as [`Engine::note_raised`] heard, is raised again where nothing comes of any other, and before that only
     /// if no other one can be read.
     pub fn obstacle(&self) -> Option<&Error> {
+        self.group_obstacle()
+            .or_else(|| self.client.fetcher.obstacle())
+    }
+
+    /// What keeps the group from reading, unless a poll raised it for a partition.
+    fn group_obstacle(&self) -> Option<&Error> {
         let membership = self.client.membership.as_ref();
         let obstacle = membership.and_then(Membership::obstacle);
-        obstacle.or_else(|| self.client.fetcher.obstacle())
+        obstacle.filter(|error| !self.client.fetcher.is_denial_raised(error))
     }
 
     /// Notes that a poll raises this error.
     pub fn note_raised(&mut self, error: &Error) {
         self.client.fetcher.note_raised(error);
+        if let (Some(membership), Some(topic)) = (&mut self.client.membership, error.topic()) {
+            membership.note_raised(topic);
+        }
     }
 
     /// Why no records come, if a caller can act on it: [`Engine::stuck`], no broker of the cluster was ever reached, or the
