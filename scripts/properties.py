@@ -51,7 +51,7 @@ def _dictionary(role: str, rows: list[Property]) -> str:
     lines += [f'    """Properties of the {role}, with underscores where Kafka\'s names have dots."""', ""]
     for row in rows:
         if role in row["roles"]:
-            default = "" if row["default"] is None else f" Default: {row['default']}."
+            default = "" if not row["default"] else f" Default: {row['default']}."
             lines.append(_field(row["name"].replace(".", "_"), _type(row)))
             lines.append(_wrapped(f'"""{row["doc"]}{default}"""'))
     return "\n".join([*lines, *_TOKEN]) + "\n"

@@ -17,7 +17,7 @@ class MetricName(NamedTuple):
     Attributes:
         name: Such as `record-send-rate`.
         group: Such as `producer-metrics`.
-        tags: Pairs of a tag and its value, sorted, such as `(("client-id", "ottla"), ("topic", "flights"))`.
+        tags: Pairs of a tag and its value, sorted, such as `(("client-id", "producer-1"), ("topic", "flights"))`.
     """
 
     name: str

@@ -18,7 +18,8 @@ class AdminProperties(TypedDict, total=False):
     """Properties of the admin, with underscores where Kafka's names have dots."""
 
     client_id: str | None
-    """Name of this client in brokers' logs, metrics and quotas. Default: ottla."""
+    """Name of this client in brokers' logs, metrics and quotas. Without one each client gets a name of its own:
+    producer-1, consumer-GROUP-1, adminclient-1 and so on."""
     security_protocol: str | None
     """How to talk to brokers: PLAINTEXT, SSL for TLS, and SASL_PLAINTEXT or SASL_SSL to authenticate. Default:
     PLAINTEXT."""
@@ -211,7 +212,8 @@ class ConsumerProperties(TypedDict, total=False):
     """Properties of the consumer, with underscores where Kafka's names have dots."""
 
     client_id: str | None
-    """Name of this client in brokers' logs, metrics and quotas. Default: ottla."""
+    """Name of this client in brokers' logs, metrics and quotas. Without one each client gets a name of its own:
+    producer-1, consumer-GROUP-1, adminclient-1 and so on."""
     security_protocol: str | None
     """How to talk to brokers: PLAINTEXT, SSL for TLS, and SASL_PLAINTEXT or SASL_SSL to authenticate. Default:
     PLAINTEXT."""
@@ -475,7 +477,8 @@ class ProducerProperties(TypedDict, total=False):
     """Properties of the producer, with underscores where Kafka's names have dots."""
 
     client_id: str | None
-    """Name of this client in brokers' logs, metrics and quotas. Default: ottla."""
+    """Name of this client in brokers' logs, metrics and quotas. Without one each client gets a name of its own:
+    producer-1, consumer-GROUP-1, adminclient-1 and so on."""
     security_protocol: str | None
     """How to talk to brokers: PLAINTEXT, SSL for TLS, and SASL_PLAINTEXT or SASL_SSL to authenticate. Default:
     PLAINTEXT."""
@@ -747,7 +750,8 @@ class ShareConsumerProperties(TypedDict, total=False):
     """Properties of the share-consumer, with underscores where Kafka's names have dots."""
 
     client_id: str | None
-    """Name of this client in brokers' logs, metrics and quotas. Default: ottla."""
+    """Name of this client in brokers' logs, metrics and quotas. Without one each client gets a name of its own:
+    producer-1, consumer-GROUP-1, adminclient-1 and so on."""
     security_protocol: str | None
     """How to talk to brokers: PLAINTEXT, SSL for TLS, and SASL_PLAINTEXT or SASL_SSL to authenticate. Default:
     PLAINTEXT."""

@@ -18,6 +18,7 @@ pub mod admin;
 pub mod attention;
 mod buffers;
 mod calls;
+mod client_ids;
 pub mod consumer;
 mod decode;
 mod decoding;

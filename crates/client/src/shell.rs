@@ -26,6 +26,7 @@ use tokio::task::{AbortHandle, JoinSet};
 
 use crate::attention::{Attended, Sockets};
 use crate::buffers::Buffers;
+use crate::client_ids;
 use crate::events::{Events, Seen, Watch};
 use crate::link::Link;
 use crate::sending::LinkEngine;
@@ -120,12 +121,15 @@ impl<W: Publish> Shell<W> {
     /// # Errors
     /// `Kind::Config` for certificates or keys that cannot be used.
     pub(crate) fn start(
-        config: Config,
+        mut config: Config,
         role: Role,
         runtime: &Handle,
         events: Option<Arc<Events>>,
         engine: impl FnOnce(Arc<Config>, u64) -> Engine<W>,
     ) -> Result<Arc<Shell<W>>, Error> {
+        if config.client_id.is_empty() {
+            config.client_id = client_ids::default(&config);
+        }
         let config = Arc::new(config);
         let tls = Tls::new(&config)?;
         let is_plain = tls.is_none();

@@ -10,15 +10,17 @@ use ottla_client::admin::{
 };
 use ottla_client::{Admin as Client, Role};
 use pyo3::exceptions::PyTypeError;
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict, PyMapping, PyString};
 
+use crate::calls::Guarded;
 use crate::open::{self, Opened};
 use crate::operation::Operation;
 use crate::partitions::{Named, Partition, pairs, topic_partitions};
 use crate::values::{names, seconds};
-use crate::{errors, events, metrics, options, runtime, values};
+use crate::{calls, errors, events, metrics, options, runtime, values};
 
 /// The core of both facades of an admin client. Threads may share it.
 #[pyclass(frozen, module = "ottla._ottla", weakref)]
@@ -27,11 +29,15 @@ pub(crate) struct AdminCore {
 }
 
 fn new_topics(object: &Bound<'_, PyAny>) -> PyResult<Vec<NewTopic>> {
-    let one = object.is_instance_of::<PyString>() || object.hasattr("replication")?;
+    let one = object.is_instance_of::<PyString>()
+        || object.guarded_has(intern!(object.py(), "replication"))?;
     if one {
         Ok(vec![new_topic(object)?])
     } else {
-        object.try_iter()?.map(|topic| new_topic(&topic?)).collect()
+        object
+            .guarded_items()?
+            .map(|topic| new_topic(&topic?))
+            .collect()
     }
 }
 
@@ -44,7 +50,8 @@ fn new_topic(object: &Bound<'_, PyAny>) -> PyResult<NewTopic> {
             config: BTreeMap::new(),
         });
     }
-    if !object.hasattr("replication")? {
+    let py = object.py();
+    if !object.guarded_has(intern!(py, "replication"))? {
         let found = object.get_type();
         return Err(PyTypeError::new_err(format!(
             "a topic to create is a NewTopic or its name, not {}",
@@ -52,14 +59,18 @@ fn new_topic(object: &Bound<'_, PyAny>) -> PyResult<NewTopic> {
         )));
     }
     let mut config = Vec::new();
-    let given = object.getattr("config")?;
+    let given = object.guarded_attribute(intern!(py, "config"))?;
     if !given.is_none() {
         options::texts(None, given.cast()?, &mut config)?;
     }
     Ok(NewTopic {
-        name: object.getattr("name")?.extract()?,
-        partitions: object.getattr("partitions")?.extract()?,
-        replication: object.getattr("replication")?.extract()?,
+        name: object.guarded_attribute(intern!(py, "name"))?.extract()?,
+        partitions: object
+            .guarded_attribute(intern!(py, "partitions"))?
+            .guarded_int()?,
+        replication: object
+            .guarded_attribute(intern!(py, "replication"))?
+            .guarded_int()?,
         config: config.into_iter().collect(),
     })
 }
@@ -102,15 +113,15 @@ fn listed(py: Python<'_>, topics: Vec<TopicListing>) -> PyResult<Py<PyAny>> {
 fn described(py: Python<'_>, each: Each<String, TopicDescription>) -> PyResult<Py<PyAny>> {
     static TOPIC: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     static PARTITION: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    let topic = TOPIC.import(py, "ottla._types", "TopicDescription")?;
-    let partition = PARTITION.import(py, "ottla._types", "PartitionInfo")?;
+    let topic = calls::class(&TOPIC, py, "ottla._types", "TopicDescription")?;
+    let partition = calls::class(&PARTITION, py, "ottla._types", "PartitionInfo")?;
     let described = PyDict::new(py);
     for (name, found) in all(py, each)? {
         let partitions = found
             .partitions
             .iter()
             .map(|info| {
-                partition.call1((
+                partition.guarded_call((
                     info.partition,
                     info.leader,
                     info.replicas.clone(),
@@ -121,7 +132,7 @@ fn described(py: Python<'_>, each: Each<String, TopicDescription>) -> PyResult<P
         let id = topic_id(py, found.listing.id)?;
         described.set_item(
             &name,
-            topic.call1((&name, id, found.listing.internal, partitions))?,
+            topic.guarded_call((&name, id, found.listing.internal, partitions))?,
         )?;
     }
     Ok(described.into_any().unbind())
@@ -129,7 +140,7 @@ fn described(py: Python<'_>, each: Each<String, TopicDescription>) -> PyResult<P
 
 fn producing(py: Python<'_>, each: Each<Partition, Vec<ProducerState>>) -> PyResult<Py<PyAny>> {
     static CLASS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    let class = CLASS.import(py, "ottla._types", "ProducerState")?;
+    let class = calls::class(&CLASS, py, "ottla._types", "ProducerState")?;
     let (partitions, found): (Vec<_>, Vec<_>) = each.into_iter().unzip();
     let each = topic_partitions(py, &partitions)?.into_iter().zip(found);
     let described = PyDict::new(py);
@@ -137,7 +148,7 @@ fn producing(py: Python<'_>, each: Each<Partition, Vec<ProducerState>>) -> PyRes
         let states = states
             .iter()
             .map(|state| {
-                class.call1((
+                class.guarded_call((
                     state.producer_id,
                     state.producer_epoch,
                     state.last_sequence,
@@ -154,9 +165,9 @@ fn producing(py: Python<'_>, each: Each<Partition, Vec<ProducerState>>) -> PyRes
 
 fn listed_groups(py: Python<'_>, groups: Vec<GroupListing>) -> PyResult<Py<PyAny>> {
     static CLASS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    let class = CLASS.import(py, "ottla._types", "GroupListing")?;
+    let class = calls::class(&CLASS, py, "ottla._types", "GroupListing")?;
     let rows = groups.into_iter().map(|group| {
-        class.call1((
+        class.guarded_call((
             group.group_id,
             group.protocol_type,
             group.state,
@@ -169,7 +180,7 @@ fn listed_groups(py: Python<'_>, groups: Vec<GroupListing>) -> PyResult<Py<PyAny
 
 fn described_groups(py: Python<'_>, each: Each<String, GroupDescription>) -> PyResult<Py<PyAny>> {
     static CLASS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    let class = CLASS.import(py, "ottla._types", "GroupDescription")?;
+    let class = calls::class(&CLASS, py, "ottla._types", "GroupDescription")?;
     let described = PyDict::new(py);
     for (id, found) in all(py, each)? {
         let members = found
@@ -177,7 +188,7 @@ fn described_groups(py: Python<'_>, each: Each<String, GroupDescription>) -> PyR
             .iter()
             .map(|member| described_member(py, member));
         let members = members.collect::<PyResult<Vec<_>>>()?;
-        let group = class.call1((
+        let group = class.guarded_call((
             found.group_id,
             found.state,
             found.protocol_type,
@@ -202,30 +213,28 @@ fn described_member<'py>(
     let target = target.map(|partitions| topic_partitions(py, partitions));
     let topics = member.topics.as_deref();
     let topics: Option<Vec<&str>> = topics.map(|it| it.iter().map(|topic| &**topic).collect());
-    CLASS
-        .import(py, "ottla._types", "MemberDescription")?
-        .call1((
-            &member.member_id,
-            member.group_instance_id.as_deref(),
-            &member.client_id,
-            &member.client_host,
-            assignment.transpose()?,
-            PyBytes::new(py, &member.metadata),
-            PyBytes::new(py, &member.assignment_data),
-            topics,
-            member.regex.as_deref(),
-            member.rack.as_deref(),
-            member.epoch,
-            target.transpose()?,
-        ))
+    calls::class(&CLASS, py, "ottla._types", "MemberDescription")?.guarded_call((
+        &member.member_id,
+        member.group_instance_id.as_deref(),
+        &member.client_id,
+        &member.client_host,
+        assignment.transpose()?,
+        PyBytes::new(py, &member.metadata),
+        PyBytes::new(py, &member.assignment_data),
+        topics,
+        member.regex.as_deref(),
+        member.rack.as_deref(),
+        member.epoch,
+        target.transpose()?,
+    ))
 }
 
 fn listed_transactions(py: Python<'_>, found: Vec<TransactionListing>) -> PyResult<Py<PyAny>> {
     static CLASS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    let class = CLASS.import(py, "ottla._types", "TransactionListing")?;
+    let class = calls::class(&CLASS, py, "ottla._types", "TransactionListing")?;
     let rows = found
         .into_iter()
-        .map(|row| class.call1((row.transactional_id, row.producer_id, row.state)));
+        .map(|row| class.guarded_call((row.transactional_id, row.producer_id, row.state)));
     let rows = rows.collect::<PyResult<Vec<_>>>()?;
     Ok(rows.into_pyobject(py)?.into_any().unbind())
 }
@@ -235,10 +244,10 @@ fn described_transactions(
     each: Each<String, TransactionDescription>,
 ) -> PyResult<Py<PyAny>> {
     static CLASS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    let class = CLASS.import(py, "ottla._types", "TransactionDescription")?;
+    let class = calls::class(&CLASS, py, "ottla._types", "TransactionDescription")?;
     let described = PyDict::new(py);
     for (id, found) in all(py, each)? {
-        let transaction = class.call1((
+        let transaction = class.guarded_call((
             found.transactional_id,
             found.state,
             found.producer_id,
@@ -254,10 +263,10 @@ fn described_transactions(
 
 fn fenced(py: Python<'_>, each: Each<String, ProducerIdentity>) -> PyResult<Py<PyAny>> {
     static CLASS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    let class = CLASS.import(py, "ottla._types", "FencedProducer")?;
+    let class = calls::class(&CLASS, py, "ottla._types", "FencedProducer")?;
     let fenced = PyDict::new(py);
     for (id, now) in all(py, each)? {
-        fenced.set_item(id, class.call1((now.id, now.epoch))?)?;
+        fenced.set_item(id, class.guarded_call((now.id, now.epoch))?)?;
     }
     Ok(fenced.into_any().unbind())
 }
@@ -273,7 +282,7 @@ fn pair(principal: &Principal) -> (&str, &str) {
 fn token<'py>(py: Python<'py>, token: &DelegationToken) -> PyResult<Bound<'py, PyAny>> {
     static CLASS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let renewers: Vec<_> = token.renewers.iter().map(pair).collect();
-    CLASS.import(py, "ottla._types", "DelegationToken")?.call1((
+    calls::class(&CLASS, py, "ottla._types", "DelegationToken")?.guarded_call((
         &token.id,
         PyBytes::new(py, &token.hmac),
         pair(&token.owner),

@@ -4,6 +4,8 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyMapping, PyTuple};
 
+use crate::calls::Guarded;
+
 /// The bootstrap servers, and what was given by name and not taken yet.
 pub(crate) struct Arguments<'py> {
     class: &'static str,
@@ -37,8 +39,8 @@ impl<'py> Arguments<'py> {
         if let Some(second) = positional.next().or(first.clone().and(named.clone())) {
             let text = format!(
                 "{class} takes only bootstrap_servers by position, and got {} and {} for it: write {example}",
-                first.as_ref().unwrap_or(&second).repr()?,
-                second.repr()?
+                first.as_ref().unwrap_or(&second).guarded_repr()?,
+                second.guarded_repr()?
             );
             return Err(PyTypeError::new_err(text));
         }
@@ -65,11 +67,11 @@ impl<'py> Arguments<'py> {
         };
         let class = self.class;
         let other = config.get_type().name()?;
-        let config = config.cast_into::<PyMapping>().map_err(|_| {
-            PyTypeError::new_err(format!(
+        match config.guarded_mapping()? {
+            Some(config) => Ok(Some(config.clone())),
+            None => Err(PyTypeError::new_err(format!(
                 "{class}: config is a dict of properties by Kafka's names, such as {{\"client.id\": \"a\"}}, and was a {other}"
-            ))
-        })?;
-        Ok(Some(config))
+            ))),
+        }
     }
 }

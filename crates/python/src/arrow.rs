@@ -1,7 +1,7 @@
 //! Arrow data across the language border, by the Arrow PyCapsule interface: no copy, and no pyarrow needed.
 #![allow(unsafe_code)]
 
-use std::ffi::CStr;
+use std::ffi::{CStr, c_int};
 
 use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi_and_data_type, to_ffi};
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
@@ -12,6 +12,8 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyTuple};
+
+use crate::calls::{Guarded, guarded};
 
 const SCHEMA: &CStr = c"arrow_schema";
 const ARRAY: &CStr = c"arrow_array";
@@ -125,23 +127,23 @@ pub(crate) fn record_batch(chunk: &ArrayRef) -> PyResult<RecordBatch> {
 /// True when `data` offers one of the two methods.
 pub(crate) fn is_arrow(data: &Bound<'_, PyAny>) -> PyResult<bool> {
     let py = data.py();
-    Ok(data.hasattr(intern!(py, "__arrow_c_stream__"))?
-        || data.hasattr(intern!(py, "__arrow_c_array__"))?)
+    Ok(data.guarded_has(intern!(py, "__arrow_c_stream__"))?
+        || data.guarded_has(intern!(py, "__arrow_c_array__"))?)
 }
 
 /// Takes over the data of any object that speaks the PyCapsule interface.
 pub(crate) fn import(data: &Bound<'_, PyAny>) -> PyResult<Imported> {
     let py = data.py();
-    if data.hasattr(intern!(py, "__arrow_c_array__"))? {
+    if data.guarded_has(intern!(py, "__arrow_c_array__"))? {
         let pair = data
-            .call_method0(intern!(py, "__arrow_c_array__"))?
+            .guarded_method(intern!(py, "__arrow_c_array__"), ())?
             .cast_into::<PyTuple>()?;
         let (schema, array): (Bound<'_, PyCapsule>, Bound<'_, PyCapsule>) = pair.extract()?;
         return import_array(&schema, &array);
     }
-    if data.hasattr(intern!(py, "__arrow_c_stream__"))? {
+    if data.guarded_has(intern!(py, "__arrow_c_stream__"))? {
         let capsule = data
-            .call_method0(intern!(py, "__arrow_c_stream__"))?
+            .guarded_method(intern!(py, "__arrow_c_stream__"), ())?
             .cast_into::<PyCapsule>()?;
         return import_stream(&capsule);
     }
@@ -195,7 +197,11 @@ fn type_of(stream: &mut FFI_ArrowArrayStream) -> Result<DataType, String> {
     let schema_of = stream.get_schema.ok_or(LACKS)?;
     let mut schema = FFI_ArrowSchema::empty();
     // SAFETY: an initialised stream's own function, called with that stream and a place for the answer.
-    if unsafe { schema_of(stream, &raw mut schema) } != 0 {
+    let failed = guarded!(
+        schema_of,
+        (stream => *mut FFI_ArrowArrayStream, &raw mut schema => *mut FFI_ArrowSchema) -> c_int
+    );
+    if failed != 0 {
         return Err(failure(stream));
     }
     DataType::try_from(&schema).map_err(|error| error.to_string())
@@ -208,7 +214,11 @@ fn next_chunk(
     let next = stream.get_next.ok_or(LACKS)?;
     let mut array = FFI_ArrowArray::empty();
     // SAFETY: an initialised stream's own function, called with that stream and a place for the answer.
-    if unsafe { next(stream, &raw mut array) } != 0 {
+    let failed = guarded!(
+        next,
+        (stream => *mut FFI_ArrowArrayStream, &raw mut array => *mut FFI_ArrowArray) -> c_int
+    );
+    if failed != 0 {
         return Err(failure(stream));
     }
     if array.is_released() {

@@ -16,6 +16,8 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict, PyList, PyMapping, PyString, PyTuple};
 use pyo3::{PyTraverseError, PyVisit};
 
+use crate::calls;
+use crate::calls::Guarded;
 use crate::decoder::Decoder;
 use crate::errors;
 use crate::partitions::{pairs, topic_partition};
@@ -45,8 +47,8 @@ impl Assignors {
                     "must be names and ottla.Assignor objects, and one is {found}"
                 )));
             }
-            let name: String = each.getattr(intern!(py, "name"))?.extract()?;
-            let protocol: String = each.getattr(intern!(py, "protocol"))?.extract()?;
+            let name: String = each.guarded_attribute(intern!(py, "name"))?.extract()?;
+            let protocol: String = each.guarded_attribute(intern!(py, "protocol"))?.extract()?;
             let cooperates = match protocol.as_str() {
                 "eager" => false,
                 "cooperative" => true,
@@ -97,7 +99,7 @@ pub(crate) fn has_assignors(given: &Bound<'_, PyAny>) -> PyResult<bool> {
 
 fn listed<'py>(given: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>> {
     if given.is_instance_of::<PyList>() || given.is_instance_of::<PyTuple>() {
-        given.try_iter()?.collect()
+        given.guarded_items()?.collect()
     } else {
         Ok(vec![given.clone()])
     }
@@ -105,8 +107,8 @@ fn listed<'py>(given: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>> {
 
 fn is_assignor(given: &Bound<'_, PyAny>) -> PyResult<bool> {
     static CLASS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    let class = CLASS.import(given.py(), "ottla._assignors", "Assignor")?;
-    given.is_instance(class)
+    let class = calls::class(&CLASS, given.py(), "ottla._assignors", "Assignor")?;
+    given.guarded_is_instance(class)
 }
 
 fn wrong(text: &str) -> PyErr {
@@ -199,8 +201,8 @@ impl AssignorQuestion {
     /// Who gets which partition.
     fn answer_assignment(&self, assigned: &Bound<'_, PyMapping>) -> PyResult<()> {
         let mut assignments = BTreeMap::new();
-        for item in assigned.items()? {
-            let (member, partitions) = item.extract::<(String, Bound<'_, PyAny>)>()?;
+        for item in calls::entries(assigned)? {
+            let (member, partitions) = item?.extract::<(String, Bound<'_, PyAny>)>()?;
             assignments.insert(Arc::from(member), pairs(&partitions)?);
         }
         self.tell(Ok(Reply::Assign(assignments)));

@@ -13,6 +13,8 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyCapsule, PyDict, PyList, PyRange, PySlice, PyString, PyTuple};
 
 use crate::arrow;
+use crate::calls;
+use crate::calls::Guarded;
 use crate::errors;
 use crate::partitions::topic_partition;
 use crate::table::{self, Part, Table};
@@ -258,7 +260,7 @@ impl Batch {
             let start = usize::try_from(range.start)?;
             return Ok(Bound::new(py, self.slice(start, start + range.slicelength))?.into_any());
         }
-        let index: isize = index.extract()?;
+        let index: isize = index.guarded_int()?;
         let row = if index < 0 {
             index.checked_add_unsigned(length)
         } else {
@@ -305,10 +307,10 @@ impl Batch {
             let mut end = chunk.columns.offset(last) + 1;
             // Batches may have been put together in any order.
             if let Some(before) = spans.get_item(&partition)? {
-                first = first.min(before.getattr(intern!(py, "start"))?.extract()?);
-                end = end.max(before.getattr(intern!(py, "stop"))?.extract()?);
+                first = first.min(before.guarded_attribute(intern!(py, "start"))?.extract()?);
+                end = end.max(before.guarded_attribute(intern!(py, "stop"))?.extract()?);
             }
-            let span = py.get_type::<PyRange>().call1((first, end))?;
+            let span = py.get_type::<PyRange>().guarded_call((first, end))?;
             spans.set_item(partition, span)?;
         }
         Ok(spans)
@@ -328,8 +330,8 @@ impl Batch {
             let count = shared.delivery_count.to_ne_bytes();
             bytes.extend(std::iter::repeat_n(count, chunk.columns.len()).flatten());
         }
-        let array = ARRAY.import(py, "array", "array")?;
-        Ok(Some(array.call1(("h", PyBytes::new(py, &bytes)))?))
+        let array = calls::class(&ARRAY, py, "array", "array")?;
+        Ok(Some(array.guarded_call(("h", PyBytes::new(py, &bytes)))?))
     }
 
     /// The records as an `arrow_array_stream` capsule, by the Arrow PyCapsule interface.
@@ -361,7 +363,7 @@ impl Batch {
     #[staticmethod]
     fn concat(batches: &Bound<'_, PyAny>) -> PyResult<Self> {
         let mut chunks = Vec::new();
-        for batch in batches.try_iter()? {
+        for batch in batches.guarded_items()? {
             chunks.extend_from_slice(&batch?.cast::<Batch>()?.get().chunks);
         }
         Ok(Self::of(chunks.into()))
@@ -496,8 +498,8 @@ impl Batch {
         options.set_item("framed", framed)?;
         options.set_item("delimiter", delimiter)?;
         options.set_item("select", select)?;
-        let decode = DECODE.import(py, "ottla._decoding", "decode")?;
-        decode.call1((slf, schema, format, options, mode, keep, corrupt_column))
+        let decode = calls::class(&DECODE, py, "ottla._decoding", "decode")?;
+        decode.guarded_call((slf, schema, format, options, mode, keep, corrupt_column))
     }
 
     fn __repr__(&self) -> String {
@@ -525,16 +527,16 @@ impl Batch {
     /// What notebooks show: a table of the first and the last records.
     fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         static TABLE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-        let table = TABLE.import(slf.py(), "ottla._notebook", "table")?;
-        table.call1((slf,))
+        let table = calls::class(&TABLE, slf.py(), "ottla._notebook", "table")?;
+        table.guarded_call((slf,))
     }
 
     /// Raises for a missing name; for one that other clients have, the error says what to write instead.
     #[expect(clippy::unused_self, reason = "Python asks an object for it")]
     fn __getattr__(&self, py: Python<'_>, name: &str) -> PyResult<Py<PyAny>> {
         static MISSING: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-        let missing = MISSING.import(py, "ottla._habits", "missing")?;
-        Err(PyErr::from_value(missing.call1(("Batch", name))?))
+        let missing = calls::class(&MISSING, py, "ottla._habits", "missing")?;
+        Err(PyErr::from_value(missing.guarded_call(("Batch", name))?))
     }
 
     fn __reduce__(&self) -> PyResult<()> {
@@ -708,7 +710,7 @@ impl Record {
                 return Ok("None".to_owned());
             };
             let start = value.get(..SHOWN).unwrap_or(value);
-            let text = PyBytes::new(py, start).repr()?.to_string();
+            let text = PyBytes::new(py, start).guarded_repr()?;
             Ok(if start.len() < value.len() {
                 format!("{text}... ({} bytes)", value.len())
             } else {
@@ -723,7 +725,7 @@ impl Record {
             columns.timestamp_ms(self.row),
             shown(columns.key(self.row))?,
             shown(columns.value(self.row))?,
-            self.headers(py)?.repr()?,
+            self.headers(py)?.guarded_repr()?,
         ))
     }
 

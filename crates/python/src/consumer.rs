@@ -15,6 +15,7 @@ use pyo3::{PyTraverseError, PyVisit};
 use crate::arguments::Arguments;
 use crate::assignors::{AssignorQuestion, Assignors};
 use crate::batch::{Batch, Record};
+use crate::calls::Guarded;
 use crate::decoder::Decoder;
 use crate::initialized::Initialized;
 use crate::open::{self, Opened};
@@ -421,7 +422,7 @@ impl ConsumerCore {
     #[pyo3(signature = (timestamps, timeout))]
     fn offsets_for_times(
         &self,
-        timestamps: &Bound<'_, PyMapping>,
+        timestamps: &Bound<'_, PyAny>,
         timeout: Option<f64>,
     ) -> PyResult<Operation> {
         let (client, timeout) = (self.client.get()?.clone(), seconds(timeout)?);
@@ -639,15 +640,15 @@ fn poll(
 fn tell(py: Python<'_>, core: &ConsumerCore) -> PyResult<()> {
     static ANSWER: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     if let Some((question, assignors)) = core.take_question(py)? {
-        let answer = ANSWER.import(py, "ottla._assignors", "answer")?;
+        let answer = calls::class(&ANSWER, py, "ottla._assignors", "answer")?;
         let limit = core.assignor_timeout()?;
-        return calls::call(answer, (question, assignors, limit)).map(drop);
+        return answer.guarded_call((question, assignors, limit)).map(drop);
     }
     let Some((listener, partitions)) = core.take_rebalance(py)? else {
         return Ok(());
     };
     *core.telling.lock() = Some(thread::current().id());
-    let result = calls::call(listener.bind(py), (partitions,));
+    let result = listener.bind(py).guarded_call((partitions,));
     *core.telling.lock() = None;
     core.told_rebalance()?;
     result.map(drop)

@@ -6,12 +6,14 @@ use std::sync::Arc;
 
 use ottla_client::{Delivery as Fate, Error, RecordMetadata, Report};
 use pyo3::exceptions::PyTypeError;
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 use pyo3::{PyClass, PyClassInitializer, ffi};
 
 use crate::calls;
+use crate::calls::Guarded;
 use crate::errors;
 use crate::operation::{CompletionQueue, Facade, Operation};
 use crate::runs::Runs;
@@ -24,10 +26,10 @@ use crate::wait;
 fn metadata(py: Python<'_>, written: &RecordMetadata) -> PyResult<Py<PyAny>> {
     static CLASS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     static NEW: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    let class = CLASS.import(py, "ottla._types", "RecordMetadata")?;
+    let class = calls::class(&CLASS, py, "ottla._types", "RecordMetadata")?;
     let find = || {
         py.get_type::<PyTuple>()
-            .getattr("__new__")
+            .guarded_attribute(intern!(py, "__new__"))
             .map(Bound::unbind)
     };
     let new = NEW.get_or_try_init(py, find)?.bind(py);
@@ -37,7 +39,7 @@ fn metadata(py: Python<'_>, written: &RecordMetadata) -> PyResult<Py<PyAny>> {
         written.offset,
         written.timestamp_ms,
     );
-    Ok(new.call1((class, fields))?.unbind())
+    Ok(new.guarded_call((class, fields))?.unbind())
 }
 
 fn outcome(py: Python<'_>, result: Result<RecordMetadata, Error>) -> PyResult<Py<PyAny>> {
@@ -49,9 +51,8 @@ fn outcome(py: Python<'_>, result: Result<RecordMetadata, Error>) -> PyResult<Py
 
 fn not_done(py: Python<'_>) -> PyErr {
     static CLASS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    CLASS
-        .import(py, "asyncio", "InvalidStateError")
-        .and_then(|class| class.call1(("not delivered yet: await it first",)))
+    calls::class(&CLASS, py, "asyncio", "InvalidStateError")
+        .and_then(|class| class.guarded_call(("not delivered yet: await it first",)))
         .map_or_else(|failure| failure, PyErr::from_value)
 }
 
@@ -61,8 +62,9 @@ fn call_when_done(
     module: &str,
     callback: Bound<'_, PyAny>,
 ) -> PyResult<()> {
-    let function = delivery.py().import(module)?.getattr("call_when_done")?;
-    calls::call(&function, (delivery, callback)).map(drop)
+    let py = delivery.py();
+    let function = calls::module(py, module)?.guarded_attribute(intern!(py, "call_when_done"))?;
+    function.guarded_call((delivery, callback)).map(drop)
 }
 
 /// The loop that runs here forgets `callback(delivery)`.
@@ -70,8 +72,9 @@ fn call_no_more<'py>(
     delivery: &Bound<'py, PyAny>,
     callback: Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let module = delivery.py().import("ottla.aio._completions")?;
-    module.call_method1("call_no_more", (delivery, callback))
+    let py = delivery.py();
+    let module = calls::module(py, "ottla.aio._completions")?;
+    module.guarded_method(intern!(py, "call_no_more"), (delivery, callback))
 }
 
 fn unpicklable(what: &str) -> PyErr {
@@ -382,9 +385,7 @@ impl AsyncDelivery {
 /// `array.array(code)` over the machine's own bytes of numbers: no object for each of them.
 fn array<'py>(py: Python<'py>, code: char, bytes: &[u8]) -> PyResult<Bound<'py, PyAny>> {
     static CLASS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    CLASS
-        .import(py, "array", "array")?
-        .call1((code, PyBytes::new(py, bytes)))
+    calls::class(&CLASS, py, "array", "array")?.guarded_call((code, PyBytes::new(py, bytes)))
 }
 
 /// For a `repr`: how far the records are, and how many of them failed.

@@ -8,6 +8,7 @@ use ottla_typed::{EncodeError, Encoder, SchemaError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule};
 
+use crate::calls::Guarded;
 use crate::{arrow, errors};
 
 /// An encoder of keys or values for one schema. Threads may share it.
@@ -80,7 +81,7 @@ impl TypedEncoder {
         let settled: Option<Py<Self>> = match settle {
             Some(settle) => {
                 of_none()?;
-                Some(settle.call0()?.cast_into::<Self>()?.unbind())
+                Some(settle.guarded_call(())?.cast_into::<Self>()?.unbind())
             }
             None => None,
         };

@@ -7,6 +7,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict};
 
 use crate::calls;
+use crate::calls::Guarded;
 
 /// The party at fault, as the word that Python code sees as `KafkaError.kind`.
 const KINDS: [(Kind, &str); 19] = [
@@ -83,15 +84,15 @@ fn build<'py>(
     facts: Bound<'py, PyDict>,
 ) -> PyResult<Bound<'py, PyAny>> {
     static FROM_NATIVE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    let function = FROM_NATIVE.import(py, "ottla.errors", "_from_native")?;
-    calls::call(function, (text, facts))
+    let function = calls::class(&FROM_NATIVE, py, "ottla.errors", "_from_native")?;
+    function.guarded_call((text, facts))
 }
 
 /// Adds a note to an error where Python has notes, from 3.11 on.
 pub(crate) fn note(py: Python<'_>, error: &PyErr, text: &str) -> PyResult<()> {
     let (value, add_note) = (error.value(py), intern!(py, "add_note"));
-    if value.hasattr(add_note)? {
-        value.call_method1(add_note, (text,))?;
+    if value.guarded_has(add_note)? {
+        value.guarded_method(add_note, (text,))?;
     }
     Ok(())
 }

@@ -12,6 +12,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyString};
 
 use crate::calls;
+use crate::calls::Guarded;
 use crate::doorbell::{Descriptor, Doorbell};
 use crate::runtime::Native;
 
@@ -76,7 +77,7 @@ impl EventQueue {
 /// The queue of this process, for a client that is being made.
 pub(crate) fn queue(py: Python<'_>) -> PyResult<Option<Arc<Events>>> {
     static QUEUE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    let queue = calls::call(QUEUE.import(py, "ottla._logging", "queue")?, ())?;
+    let queue = calls::class(&QUEUE, py, "ottla._logging", "queue")?.guarded_call(())?;
     let events = Arc::clone(queue.cast::<EventQueue>()?.get().events.get()?);
     Ok(Some(events))
 }
@@ -84,13 +85,16 @@ pub(crate) fn queue(py: Python<'_>) -> PyResult<Option<Arc<Events>>> {
 /// Logs what there is, on this thread: before a call returns after which nobody may listen any more.
 pub(crate) fn log(py: Python<'_>) -> PyResult<()> {
     // While the interpreter ends, modules are removed, and a close in `__del__` has nobody to log to.
-    let Ok(sys) = py.import("sys") else {
+    let Ok(sys) = calls::module(py, "sys") else {
         return Ok(());
     };
     // Where no client was made there is nothing to log, and the module would only be imported for it.
-    let modules = sys.getattr("modules")?;
+    let modules = sys.guarded_attribute(intern!(py, "modules"))?;
     match modules.get_item("ottla._logging") {
-        Ok(logging) if !logging.is_none() => calls::call(&logging.getattr("drain")?, ()).map(drop),
+        Ok(logging) if !logging.is_none() => {
+            let drain = logging.guarded_attribute(intern!(py, "drain"))?;
+            drain.guarded_call(()).map(drop)
+        }
         _ => Ok(()),
     }
 }

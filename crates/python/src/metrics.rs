@@ -8,12 +8,15 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple};
 
+use crate::calls;
+use crate::calls::Guarded;
+
 /// An `ottla.Metrics`: values by `ottla.MetricName`.
 pub(crate) fn to_python(py: Python<'_>, metrics: &[Metric]) -> PyResult<Py<PyAny>> {
     static NAME: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     static ALL: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    let class = NAME.import(py, "ottla._metrics", "MetricName")?;
-    let all = ALL.import(py, "ottla._metrics", "Metrics")?.call0()?;
+    let class = calls::class(&NAME, py, "ottla._metrics", "MetricName")?;
+    let all = calls::class(&ALL, py, "ottla._metrics", "Metrics")?.guarded_call(())?;
     // Metrics of one thing stand together and share their tags.
     let mut shared: Option<(&Metric, Bound<'_, PyTuple>)> = None;
     for metric in metrics {
@@ -24,7 +27,7 @@ pub(crate) fn to_python(py: Python<'_>, metrics: &[Metric]) -> PyResult<Py<PyAny
                 metric.tags.iter().map(|(name, value)| (*name, &**value)),
             )?,
         };
-        let name = class.call1((metric.name, metric.group, &tags))?;
+        let name = class.guarded_call((metric.name, metric.group, &tags))?;
         all.set_item(name, metric.value)?;
         shared = Some((metric, tags));
     }
@@ -38,8 +41,8 @@ pub(crate) fn check_callback(
 ) -> PyResult<()> {
     static CHECK: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     if let Some(callback) = on_metrics {
-        let check = CHECK.import(py, "ottla._metrics", "check_callback")?;
-        check.call1((callback,))?;
+        let check = calls::class(&CHECK, py, "ottla._metrics", "check_callback")?;
+        check.guarded_call((callback,))?;
     }
     Ok(())
 }
@@ -54,8 +57,8 @@ pub(crate) fn report<'py>(
     let Some(callback) = on_metrics else {
         return Ok(None);
     };
-    let start = START.import(core.py(), "ottla._reporting", "start")?;
-    Ok(Some(start.call1((core, callback))?.unbind()))
+    let start = calls::class(&START, core.py(), "ottla._reporting", "start")?;
+    Ok(Some(start.guarded_call((core, callback))?.unbind()))
 }
 
 /// The table of metrics, a dict for each: the client's role, group, name, names of tags, kind, unit, doc.

@@ -9,9 +9,10 @@ use parking_lot::Mutex;
 use pyo3::exceptions::{PyResourceWarning, PyRuntimeWarning};
 use pyo3::prelude::*;
 
+use crate::calls::Guarded;
 use crate::operation::Operation;
 use crate::runtime::{self, Native};
-use crate::{errors, events, unasked, wait};
+use crate::{calls, errors, events, unasked, wait};
 
 /// How long the interpreter's exit waits for records of producers that were not closed.
 const EXIT: Duration = Duration::from_secs(5);
@@ -52,14 +53,9 @@ pub(crate) fn close_at_exit(py: Python<'_>) -> PyResult<()> {
         if let Err(error) = unasked::after_close(py, client, result) {
             let text = format!(
                 "a Producer was not closed before exit, and not all of its records were delivered: {}",
-                error.value(py)
+                error.value(py).guarded_str()?
             );
-            PyErr::warn(
-                py,
-                &py.get_type::<PyRuntimeWarning>(),
-                &std::ffi::CString::new(text)?,
-                1,
-            )?;
+            calls::warn(py, &py.get_type::<PyRuntimeWarning>(), text)?;
         }
     }
     events::log(py)
@@ -165,11 +161,8 @@ fn warn_unclosed(what: &str) {
         // Objects go at any moment, also while an exception is on its way.
         let on_its_way = PyErr::take(py);
         let text = format!("unclosed {what}: close it, or use it in a with statement");
-        let warned = std::ffi::CString::new(text)
-            .map_err(PyErr::from)
-            .and_then(|text| PyErr::warn(py, &py.get_type::<PyResourceWarning>(), &text, 1));
-        if let Err(error) = warned {
-            error.write_unraisable(py, None);
+        if let Err(error) = calls::warn(py, &py.get_type::<PyResourceWarning>(), text) {
+            calls::write_unraisable(py, error);
         }
         if let Some(error) = on_its_way {
             error.restore(py);

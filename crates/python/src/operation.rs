@@ -18,6 +18,7 @@ use pyo3::exceptions::{PyRuntimeError, PyStopIteration};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 
+use crate::calls::Guarded;
 use crate::doorbell::{Descriptor, Doorbell};
 use crate::runtime::{self, Native};
 use crate::{calls, errors, wait};
@@ -129,8 +130,8 @@ impl Operation {
         if slf.py().detach(|| state.lock().poll(Waker::noop()))? {
             return Ok(slf.into_any());
         }
-        let wait = WAIT.import(slf.py(), "ottla.aio._completions", "wait")?;
-        calls::call(wait, (slf,))
+        let wait = calls::class(&WAIT, slf.py(), "ottla.aio._completions", "wait")?;
+        wait.guarded_call((slf,))
     }
 
     fn __iter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {

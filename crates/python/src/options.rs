@@ -7,7 +7,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyMapping, PyString, PyTuple};
 
 use crate::assignors::Assignors;
-use crate::{assignors, errors, sasl};
+use crate::calls::Guarded;
+use crate::{assignors, calls, errors, sasl};
 
 const STRATEGY: [&str; 2] = [
     "partition_assignment_strategy",
@@ -93,9 +94,9 @@ fn read<'py>(
 ) -> PyResult<Config> {
     let mut pairs = Vec::new();
     if let Some(servers) = bootstrap_servers {
-        match servers.cast::<PyMapping>() {
-            Ok(config) => texts(Some(role), &but(config)?, &mut pairs)?,
-            Err(_) => pairs.push((
+        match servers.guarded_mapping()? {
+            Some(config) => texts(Some(role), &but(&plain(config)?)?, &mut pairs)?,
+            None => pairs.push((
                 "bootstrap_servers".to_owned(),
                 text("bootstrap_servers", servers)?,
             )),
@@ -103,13 +104,26 @@ fn read<'py>(
     }
     let properties = properties.map(|properties| properties.as_mapping());
     for given in [config, properties].into_iter().flatten() {
-        texts(Some(role), &but(given)?, &mut pairs)?;
+        texts(Some(role), &but(&plain(given)?)?, &mut pairs)?;
     }
     let pairs = pairs
         .iter()
         .map(|(key, value)| (key.as_str(), value.as_str()));
     let parsed = Config::parse(role, pairs);
     parsed.map_err(|error| errors::config(&error.to_string()))
+}
+
+/// A mapping as a dict, which has no code of a user.
+fn plain<'py>(mapping: &Bound<'py, PyMapping>) -> PyResult<Bound<'py, PyMapping>> {
+    if mapping.is_exact_instance_of::<PyDict>() {
+        return Ok(mapping.clone());
+    }
+    let copy = PyDict::new(mapping.py());
+    for pair in calls::entries(mapping)? {
+        let (key, value) = pair?.extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>()?;
+        copy.set_item(key, value)?;
+    }
+    Ok(copy.into_mapping())
 }
 
 /// A mapping without `sasl_token`, which is no text for any client.
@@ -171,8 +185,8 @@ pub(crate) fn texts(
     mapping: &Bound<'_, PyMapping>,
     pairs: &mut Vec<(String, String)>,
 ) -> PyResult<()> {
-    for pair in mapping.items()? {
-        let (key, value) = pair.extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>()?;
+    for pair in calls::entries(mapping)? {
+        let (key, value) = pair?.extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>()?;
         let Ok(key) = key.cast::<PyString>() else {
             let found = key.get_type();
             return Err(PyTypeError::new_err(format!(
@@ -199,23 +213,23 @@ fn text(key: &str, value: &Bound<'_, PyAny>) -> PyResult<String> {
     } else if let Ok(value) = value.cast::<PyBool>() {
         Ok(value.is_true().to_string())
     } else if value.is_instance_of::<PyInt>() {
-        Ok(value.str()?.to_str()?.to_owned())
-    } else if value.hasattr(intern!(value.py(), "__index__"))? {
+        value.guarded_str()
+    } else if value.guarded_has(intern!(value.py(), "__index__"))? {
         // Such as the integers of numpy.
-        Ok(value
-            .call_method0(intern!(value.py(), "__index__"))?
-            .to_string())
+        value
+            .guarded_method(intern!(value.py(), "__index__"), ())?
+            .guarded_str()
     } else if let Ok(number) = value.cast::<PyFloat>() {
         // A whole number is what most properties want; the others read a decimal fraction.
         match number.value() {
             whole if whole.fract() == 0.0 => Ok(format!("{whole:.0}")),
             fraction => Ok(fraction.to_string()),
         }
-    } else if let Ok(path) = value.call_method0(intern!(value.py(), "__fspath__")) {
+    } else if let Ok(path) = value.guarded_method(intern!(value.py(), "__fspath__"), ()) {
         Ok(path.extract()?)
     } else if value.is_instance_of::<PyList>() || value.is_instance_of::<PyTuple>() {
         let parts = value
-            .try_iter()?
+            .guarded_items()?
             .map(|part| text(key, &part?))
             .collect::<PyResult<Vec<_>>>()?;
         Ok(parts.join(","))
@@ -223,7 +237,7 @@ fn text(key: &str, value: &Bound<'_, PyAny>) -> PyResult<String> {
         let found = value.get_type().name()?;
         let shown = match config::is_secret(key) {
             true => String::new(),
-            false => format!(" ({})", value.repr()?),
+            false => format!(" ({})", value.guarded_repr()?),
         };
         Err(errors::config(&format!(
             "{key}: must be str, int, float, bool, a path or a list of str, and was {found}{shown}"

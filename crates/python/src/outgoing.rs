@@ -5,7 +5,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyDict, PyList, PyMemoryView, PyString, PyTuple};
 
-use crate::calls;
+use crate::calls::Guarded;
 use crate::errors;
 use crate::values::{Payload, Place, Text, timestamp_ms};
 
@@ -112,7 +112,8 @@ fn pairs(place: Place<'_>, object: &Bound<'_, PyAny>) -> PyResult<Vec<(Text, Opt
         Ok(dict) => dict.items().into_any(),
         Err(_) => object.clone(),
     };
-    calls::items(&pairs)
+    pairs
+        .guarded_items()
         .map_err(|_| wrong(object))?
         .map(|pair| {
             let pair = pair?;
@@ -155,7 +156,7 @@ pub(crate) fn columns(
         row: Some(at),
     };
     let mut rows = Vec::with_capacity(values.len().unwrap_or(0).min(MOST_BEFORE_SEEN));
-    for (at, value) in calls::items(values)?.enumerate() {
+    for (at, value) in values.guarded_items()?.enumerate() {
         rows.push(Outgoing {
             key: None,
             value: Payload::new(place("value", at), value?)?,
@@ -171,7 +172,7 @@ pub(crate) fn columns(
     })?;
     let partitions = partitions.map(for_all_if(is_no_iterable)).transpose()?;
     each("partitions", partitions, &mut rows, |at, row, partition| {
-        row.partition = noted("partition", at, &partition, partition.extract())?;
+        row.partition = noted("partition", at, &partition, partition.guarded_int())?;
         Ok(())
     })?;
     let timestamps = timestamps.map(for_all_if(is_no_iterable)).transpose()?;
@@ -219,7 +220,7 @@ pub(crate) fn is_one_payload(given: &Bound<'_, PyAny>) -> PyResult<bool> {
 }
 
 fn is_no_iterable(given: &Bound<'_, PyAny>) -> PyResult<bool> {
-    Ok(!given.is_none() && !given.hasattr(intern!(given.py(), "__iter__"))?)
+    Ok(!given.is_none() && !given.guarded_has(intern!(given.py(), "__iter__"))?)
 }
 
 /// Whether these are the headers of one record: a dict, or a list that begins with a pair of a str and something.
@@ -230,7 +231,7 @@ fn is_of_one_record(given: &Bound<'_, PyAny>) -> PyResult<bool> {
     if !given.is_instance_of::<PyList>() && !given.is_instance_of::<PyTuple>() {
         return Ok(false);
     }
-    let Some(first) = given.try_iter()?.next().transpose()? else {
+    let Some(first) = given.guarded_items()?.next().transpose()? else {
         return Ok(false);
     };
     Ok(first.cast::<PyTuple>().is_ok_and(|pair| {
@@ -257,7 +258,7 @@ fn each<'py>(
     };
     let mut given = 0;
     let mut rows_left = rows.iter_mut();
-    for item in calls::items(&column)? {
+    for item in column.guarded_items()? {
         if let Some(row) = rows_left.next() {
             put(given, row, item?)?;
         }

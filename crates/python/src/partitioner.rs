@@ -8,9 +8,10 @@ use pyo3::exceptions::PyIndexError;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyCapsule, PyIterator, PyList};
+use pyo3::types::{PyBytes, PyCapsule, PyList};
 
-use crate::{arrow, calls, errors};
+use crate::calls::Guarded;
+use crate::{arrow, errors};
 
 /// The keys of records to place: bytes or None each. A sequence, and an Arrow array of type large_binary.
 #[pyclass(frozen, sequence, module = "ottla")]
@@ -38,10 +39,10 @@ impl Keys {
         Ok(is_there.then(|| PyBytes::new(py, self.keys.value(row))))
     }
 
-    fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyIterator>> {
+    fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let keys = self.keys.iter();
         let keys = keys.map(|key| key.map(|key| PyBytes::new(py, key)));
-        PyList::new(py, keys.collect::<Vec<_>>())?.try_iter()
+        PyList::new(py, keys.collect::<Vec<_>>())?.guarded_method(intern!(py, "__iter__"), ())
     }
 
     fn __repr__(&self) -> String {
@@ -85,7 +86,10 @@ impl Partitioner {
         if count == 0 {
             return Ok(Vec::new());
         }
-        let answer = calls::call(self.0.bind(py), (topic, Keys { keys }, partitions));
+        let answer = self
+            .0
+            .bind(py)
+            .guarded_call((topic, Keys { keys }, partitions));
         let answer = answer.inspect_err(|error| {
             // Where a note cannot be added, the error is told without it.
             let _ = errors::note(
@@ -141,21 +145,24 @@ fn numbers(
         return Ok(numbers);
     }
     // Those of numpy go over all at once.
-    let list = match answer.getattr_opt(intern!(py, "tolist"))? {
-        Some(method) => calls::call(&method, ())?,
+    let list = match answer.guarded_optional(intern!(py, "tolist"))? {
+        Some(method) => method.guarded_call(())?,
         None => answer.clone(),
     };
     let name = |object: &Bound<'_, PyAny>| {
         let name = object.get_type().name();
         name.map_or_else(|_| "something".to_owned(), |name| name.to_string())
     };
-    let Ok(items) = calls::items(&list) else {
+    let Ok(items) = list.guarded_items() else {
         return Err(refuse(format!("gave {}", name(answer))));
     };
     let number = |(row, item): (usize, PyResult<Bound<'_, PyAny>>)| {
         let item = item?;
-        item.extract::<Option<i64>>()
-            .map_err(|_| refuse(format!("gave {} for key {row}", name(&item))))
+        let number = match item.is_none() {
+            true => Ok(None),
+            false => item.guarded_int().map(Some),
+        };
+        number.map_err(|_| refuse(format!("gave {} for key {row}", name(&item))))
     };
     items.enumerate().map(number).collect()
 }

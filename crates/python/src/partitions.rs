@@ -8,8 +8,10 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyInt, PyMapping, PyString, PyTuple};
+use pyo3::types::{PyDict, PyInt, PyString, PyTuple};
 
+use crate::calls;
+use crate::calls::Guarded;
 use crate::errors;
 use crate::values::timestamp_ms;
 
@@ -33,11 +35,11 @@ impl FromPyObject<'_, '_> for Named {
             return Named::new(&topic, &partition, None);
         }
         let (topic, partition) = (intern!(py, "topic"), intern!(py, "partition"));
-        if object.hasattr(topic)? && object.hasattr(partition)? {
-            let offset = object.getattr_opt(intern!(py, "offset"))?;
+        if object.guarded_has(topic)? && object.guarded_has(partition)? {
+            let offset = object.guarded_optional(intern!(py, "offset"))?;
             return Named::new(
-                &object.getattr(topic)?,
-                &object.getattr(partition)?,
+                &object.guarded_attribute(topic)?,
+                &object.guarded_attribute(partition)?,
                 offset.filter(|offset| !offset.is_none()),
             );
         }
@@ -46,7 +48,7 @@ impl FromPyObject<'_, '_> for Named {
                 "a partition is a TopicPartition or a (topic, partition) pair, and this tuple has {} items: {}; with an offset, \
                  write TopicPartition(topic, partition, offset)",
                 tuple.len(),
-                tuple.repr()?
+                tuple.guarded_repr()?
             ),
             Err(_) => format!(
                 "a partition is a TopicPartition or a (topic, partition) pair, not {}",
@@ -89,20 +91,22 @@ fn int<'py, T>(what: &str, topic: &str, object: &Bound<'py, PyAny>) -> PyResult<
 where
     T: for<'a> FromPyObject<'a, 'py, Error = PyErr>,
 {
-    if !object.is_instance_of::<PyInt>() && !object.hasattr(intern!(object.py(), "__index__"))? {
+    if !object.is_instance_of::<PyInt>()
+        && !object.guarded_has(intern!(object.py(), "__index__"))?
+    {
         let found = object.get_type();
         return Err(PyTypeError::new_err(format!(
             "{what} of topic {topic:?} must be an int, not {}",
             found.qualname()?
         )));
     }
-    object.extract()
+    object.guarded_int()
 }
 
 /// The items of an iterable of partitions.
 pub(crate) fn all_named(object: &Bound<'_, PyAny>) -> PyResult<Vec<Named>> {
     object
-        .try_iter()?
+        .guarded_items()?
         .map(|partition| partition?.extract())
         .collect()
 }
@@ -115,11 +119,15 @@ pub(crate) fn pairs(object: &Bound<'_, PyAny>) -> PyResult<Vec<Partition>> {
 }
 
 /// The entries of a mapping from partitions to points in time.
-pub(crate) fn timestamped(
-    timestamps: &Bound<'_, PyMapping>,
-) -> PyResult<Vec<(Arc<str>, i32, i64)>> {
-    let entries = timestamps.items()?.into_iter().map(|entry| {
-        let (partition, time) = entry.extract::<(Named, Bound<'_, PyAny>)>()?;
+pub(crate) fn timestamped(timestamps: &Bound<'_, PyAny>) -> PyResult<Vec<(Arc<str>, i32, i64)>> {
+    let Some(timestamps) = timestamps.guarded_mapping()? else {
+        let found = timestamps.get_type().name()?;
+        return Err(PyTypeError::new_err(format!(
+            "timestamps are a mapping from partitions to times, such as {{(\"t\", 0): datetime.now(timezone.utc)}}, not a {found}"
+        )));
+    };
+    let entries = calls::entries(timestamps)?.map(|entry| {
+        let (partition, time) = entry?.extract::<(Named, Bound<'_, PyAny>)>()?;
         Ok((partition.topic, partition.partition, timestamp_ms(&time)?))
     });
     entries.collect()
@@ -128,11 +136,11 @@ pub(crate) fn timestamped(
 /// The entries of a mapping from partitions to offsets of a group: an int each, or an `OffsetAndMetadata`.
 pub(crate) fn group_offsets(offsets: &Bound<'_, PyAny>) -> PyResult<Vec<GroupOffset>> {
     let py = offsets.py();
-    let Ok(offsets) = offsets.cast::<PyMapping>() else {
+    let Some(offsets) = offsets.guarded_mapping()? else {
         let found = offsets.get_type().name()?;
-        let instead = if offsets.hasattr(intern!(py, "next_offsets"))? {
+        let instead = if offsets.guarded_has(intern!(py, "next_offsets"))? {
             ". Of a batch they are batch.next_offsets"
-        } else if offsets.hasattr(intern!(py, "offset"))? {
+        } else if offsets.guarded_has(intern!(py, "offset"))? {
             ". Behind a record it is {(record.topic, record.partition): record.offset + 1}"
         } else {
             ""
@@ -141,11 +149,11 @@ pub(crate) fn group_offsets(offsets: &Bound<'_, PyAny>) -> PyResult<Vec<GroupOff
             "offsets are a mapping from partitions to the next offset to read, such as {{(\"t\", 0): 42}}, not a {found}{instead}"
         )));
     };
-    let entries = offsets.items()?.into_iter().map(|entry| {
-        let (partition, given) = entry.extract::<(Named, Bound<'_, PyAny>)>()?;
+    let entries = calls::entries(offsets)?.map(|entry| {
+        let (partition, given) = entry?.extract::<(Named, Bound<'_, PyAny>)>()?;
         let topic = partition.topic;
         let (offset, leader_epoch) = offset_and_epoch(&topic, &given)?;
-        let metadata = match given.getattr_opt(intern!(py, "metadata"))? {
+        let metadata = match given.guarded_optional(intern!(py, "metadata"))? {
             Some(metadata) => metadata.extract()?,
             None => String::new(),
         };
@@ -171,11 +179,13 @@ pub(crate) fn group_offsets(offsets: &Bound<'_, PyAny>) -> PyResult<Vec<GroupOff
 /// An offset and the leader epoch of the record before it, or -1: of an int or an `OffsetAndMetadata`.
 pub(crate) fn offset_and_epoch(topic: &str, given: &Bound<'_, PyAny>) -> PyResult<(i64, i32)> {
     let py = given.py();
-    if !given.hasattr(intern!(py, "metadata"))? {
+    if !given.guarded_has(intern!(py, "metadata"))? {
         return Ok((int("offset", topic, given)?, -1));
     }
-    let epoch: Option<i32> = given.getattr(intern!(py, "leader_epoch"))?.extract()?;
-    let offset = given.getattr(intern!(py, "offset"))?;
+    let epoch: Option<i32> = given
+        .guarded_attribute(intern!(py, "leader_epoch"))?
+        .extract()?;
+    let offset = given.guarded_attribute(intern!(py, "offset"))?;
     Ok((int("offset", topic, &offset)?, epoch.unwrap_or(-1)))
 }
 
@@ -196,9 +206,7 @@ pub(crate) fn topic_partition<'py>(
     partition: i32,
 ) -> PyResult<Bound<'py, PyAny>> {
     static CLASS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    CLASS
-        .import(py, "ottla._types", "TopicPartition")?
-        .call1((topic, partition))
+    calls::class(&CLASS, py, "ottla._types", "TopicPartition")?.guarded_call((topic, partition))
 }
 
 /// A dict of offsets by TopicPartition.
@@ -214,9 +222,11 @@ pub(crate) fn times(
     values: Vec<(Partition, Option<OffsetAndTimestamp>)>,
 ) -> PyResult<Py<PyAny>> {
     static CLASS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    let class = CLASS.import(py, "ottla._types", "OffsetAndTimestamp")?;
+    let class = calls::class(&CLASS, py, "ottla._types", "OffsetAndTimestamp")?;
     by_partition(py, values, |found| match found {
-        Some(found) => Ok(class.call1((found.offset, found.timestamp_ms))?.unbind()),
+        Some(found) => Ok(class
+            .guarded_call((found.offset, found.timestamp_ms))?
+            .unbind()),
         None => Ok(py.None()),
     })
 }
@@ -227,11 +237,11 @@ pub(crate) fn committed(
     values: Vec<(Partition, Option<GroupOffset>)>,
 ) -> PyResult<Py<PyAny>> {
     static CLASS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    let class = CLASS.import(py, "ottla._types", "OffsetAndMetadata")?;
+    let class = calls::class(&CLASS, py, "ottla._types", "OffsetAndMetadata")?;
     by_partition(py, values, |found| match found {
         Some(found) => {
             let epoch = Some(found.leader_epoch).filter(|epoch| *epoch >= 0);
-            let made = class.call1((found.offset, &*found.metadata, epoch))?;
+            let made = class.guarded_call((found.offset, &*found.metadata, epoch))?;
             Ok(made.unbind())
         }
         None => Ok(py.None()),

@@ -13,6 +13,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyMapping, PyTuple};
 
 use crate::arguments::Arguments;
+use crate::calls::Guarded;
 use crate::delivery::{AsyncDelivery, Delivery};
 use crate::initialized::Initialized;
 use crate::open::{self, Opened};
@@ -24,7 +25,7 @@ use crate::rebalances::member;
 use crate::sending::{Sending, Source};
 use crate::unasked::Asked;
 use crate::values::seconds;
-use crate::{errors, events, metrics, options, runtime, unasked, values, wait};
+use crate::{calls, errors, events, metrics, options, runtime, unasked, values, wait};
 
 /// The core of both facades of a producer. Threads may share it.
 #[pyclass(frozen, module = "ottla._ottla", weakref)]
@@ -235,8 +236,8 @@ impl ProducerCore {
             async move { client.prepare_transaction(timeout).await },
             |py, prepared| {
                 static CLASS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-                let class = CLASS.import(py, "ottla._types", "PreparedTransaction")?;
-                let token = class.call1((prepared.producer_id(), prepared.epoch()))?;
+                let class = calls::class(&CLASS, py, "ottla._types", "PreparedTransaction")?;
+                let token = class.guarded_call((prepared.producer_id(), prepared.epoch()))?;
                 Ok(token.unbind())
             },
         ))

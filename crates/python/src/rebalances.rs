@@ -7,6 +7,8 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::{PyTraverseError, PyVisit};
 
+use crate::calls;
+use crate::calls::Guarded;
 use crate::errors;
 use crate::partitions::Partition;
 use crate::values::names;
@@ -92,8 +94,8 @@ impl Callables {
 /// Whether it is a `SubscriptionPattern`, which the group's coordinator matches.
 pub(crate) fn is_for_coordinator(topics: &Bound<'_, PyAny>) -> PyResult<bool> {
     static CLASS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    let class = CLASS.import(topics.py(), "ottla._types", "SubscriptionPattern")?;
-    topics.is_instance(class)
+    let class = calls::class(&CLASS, topics.py(), "ottla._types", "SubscriptionPattern")?;
+    topics.guarded_is_instance(class)
 }
 
 /// Topics by name, a compiled pattern, or one that the coordinator matches.
@@ -108,9 +110,11 @@ pub(crate) fn selection(topics: &Bound<'_, PyAny>) -> PyResult<Selection> {
         }
         return Ok(Selection::Regex(text.into()));
     }
-    if topics.hasattr(intern!(py, "fullmatch"))? {
-        let text: String = topics.getattr(intern!(py, "pattern"))?.extract()?;
-        let flags: u32 = topics.getattr(intern!(py, "flags"))?.extract()?;
+    if topics.guarded_has(intern!(py, "fullmatch"))? {
+        let text: String = topics
+            .guarded_attribute(intern!(py, "pattern"))?
+            .extract()?;
+        let flags: u32 = topics.guarded_attribute(intern!(py, "flags"))?.extract()?;
         let pattern = Pattern::parse(&format!("{}{text}", inline_flags(flags)?));
         return pattern
             .map(Selection::Pattern)
@@ -152,9 +156,10 @@ pub(crate) fn must_tell(py: Python<'_>, polled: Polled<()>) -> PyResult<Py<PyAny
 /// A `GroupMetadata`.
 pub(crate) fn metadata(py: Python<'_>, found: &GroupMetadata) -> PyResult<Py<PyAny>> {
     static CLASS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    let class = CLASS.import(py, "ottla._types", "GroupMetadata")?;
+    let class = calls::class(&CLASS, py, "ottla._types", "GroupMetadata")?;
     let instance = found.instance_id.as_deref();
-    let made = class.call1((&*found.group, found.generation, &*found.member_id, instance))?;
+    let made =
+        class.guarded_call((&*found.group, found.generation, &*found.member_id, instance))?;
     Ok(made.unbind())
 }
 

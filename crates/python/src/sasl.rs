@@ -16,6 +16,8 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict};
 use tokio::sync::oneshot;
 
+use crate::calls;
+use crate::calls::Guarded;
 use crate::doorbell::{Descriptor, Doorbell};
 use crate::errors;
 use crate::runtime::Native;
@@ -249,13 +251,13 @@ pub(crate) fn provide(
     for (name, value) in config.sasl_jaas.iter().flat_map(|jaas| &jaas.options) {
         login.set_item(name, value.expose())?;
     }
-    let provider = PROVIDER.import(py, "ottla._sasl", "provider")?.call1((
+    let provider = calls::class(&PROVIDER, py, "ottla._sasl", "provider")?.guarded_call((
         mechanism.name(),
         settings,
         login,
         token,
     ))?;
-    let queue = QUEUE.import(py, "ottla._sasl", "queue")?.call0()?;
+    let queue = calls::class(&QUEUE, py, "ottla._sasl", "queue")?.guarded_call(())?;
     let queue = Arc::clone(queue.cast::<SaslQueue>()?.get().queue.get()?);
     config.credentials = Credentials(Some(Arc::new(Asking {
         provider: Arc::new(provider.unbind()),

@@ -14,12 +14,13 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyDict, PyList, PyMapping, PyRange};
 
 use crate::batch::{Batch, Chunk, Record, Shared};
+use crate::calls::Guarded;
 use crate::decoder::Decoder;
 use crate::open::{self, Opened};
 use crate::operation::Operation;
 use crate::partitions::{topic_partition, topic_partitions};
 use crate::values::{names, seconds};
-use crate::{errors, events, metrics, options, runtime, values};
+use crate::{calls, errors, events, metrics, options, runtime, values};
 
 /// Numbers the share consumers of this process: a lock means nothing to another one.
 static NEXT: AtomicU64 = AtomicU64::new(1);
@@ -303,13 +304,15 @@ fn outcome_of<'py>(py: Python<'py>, outcome: &Acknowledged) -> PyResult<Option<B
     let Some(kind) = outcome.kind else {
         return Ok(None);
     };
-    let class = CLASS.import(py, "ottla._types", "Acknowledgement")?;
+    let class = calls::class(&CLASS, py, "ottla._types", "Acknowledgement")?;
     let partition = topic_partition(py, &outcome.topic, outcome.partition)?;
     let end = outcome.last.saturating_add(1);
-    let offsets = py.get_type::<PyRange>().call1((outcome.first, end))?;
+    let offsets = py
+        .get_type::<PyRange>()
+        .guarded_call((outcome.first, end))?;
     let error = outcome.error.as_ref();
     let error = error.map(|error| errors::to_python(py, error).into_value(py));
-    let made = class.call1((partition, offsets, kind.name(), error))?;
+    let made = class.guarded_call((partition, offsets, kind.name(), error))?;
     Ok(Some(made))
 }
 
@@ -317,14 +320,14 @@ fn outcome_of<'py>(py: Python<'py>, outcome: &Acknowledged) -> PyResult<Option<B
 fn chosen(rows: &Bound<'_, PyAny>, length: usize) -> PyResult<Vec<usize>> {
     let py = rows.py();
     // Arrays of numpy and pyarrow, and series of pandas; then those of polars.
-    let listed = if rows.hasattr(intern!(py, "tolist"))? {
-        rows.call_method0(intern!(py, "tolist"))?
-    } else if rows.hasattr(intern!(py, "to_list"))? {
-        rows.call_method0(intern!(py, "to_list"))?
+    let listed = if rows.guarded_has(intern!(py, "tolist"))? {
+        rows.guarded_method(intern!(py, "tolist"), ())?
+    } else if rows.guarded_has(intern!(py, "to_list"))? {
+        rows.guarded_method(intern!(py, "to_list"), ())?
     } else {
         rows.clone()
     };
-    let items: Vec<Bound<'_, PyAny>> = listed.try_iter()?.collect::<PyResult<_>>()?;
+    let items: Vec<Bound<'_, PyAny>> = listed.guarded_items()?.collect::<PyResult<_>>()?;
     let masks = items
         .iter()
         .filter(|item| item.is_instance_of::<PyBool>())
@@ -356,7 +359,7 @@ fn chosen(rows: &Bound<'_, PyAny>, length: usize) -> PyResult<Vec<usize>> {
                 "rows must be a mask of bool, or indices, and has a null",
             ));
         }
-        let index: isize = item.extract()?;
+        let index: isize = item.guarded_int()?;
         let row = match index {
             0.. => usize::try_from(index).ok(),
             _ => length.checked_add_signed(index),

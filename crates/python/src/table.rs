@@ -8,10 +8,12 @@ use arrow_schema::{DataType, Field, Schema};
 use ottla_columnar::{ColumnarError, Columns};
 use ottla_protocol::nearest::near;
 use pyo3::exceptions::PyImportError;
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyString};
 
-use crate::{arrow, errors};
+use crate::calls::Guarded;
+use crate::{arrow, calls, errors};
 
 /// Records, and where whoever decodes the next ones learns whether keys and values are read as views.
 pub(crate) type Part = (Columns, Option<Arc<AtomicBool>>);
@@ -121,7 +123,7 @@ fn chosen(names: &Bound<'_, PyAny>) -> PyResult<Vec<usize>> {
     if names.is_instance_of::<PyString>() {
         return Err(errors::argument(&format!(
             "columns is a list of names: write columns=[{}]",
-            names.repr()?
+            names.guarded_repr()?
         )));
     }
     let schema = ottla_columnar::schema();
@@ -138,7 +140,7 @@ fn chosen(names: &Bound<'_, PyAny>) -> PyResult<Vec<usize>> {
             ))
         })
     };
-    names.try_iter()?.map(index).collect()
+    names.guarded_items()?.map(index).collect()
 }
 
 /// A `pyarrow.Table` of what speaks the PyCapsule interface, without a copy.
@@ -146,16 +148,18 @@ pub(crate) fn pyarrow_table<'py>(data: &Bound<'py, PyAny>) -> PyResult<Bound<'py
     let advice = "to_arrow() makes a pyarrow.Table and needs pyarrow: pip install 'ottla[arrow]'. Other Arrow libraries take \
                   the data as it is, such as polars.DataFrame(batch)";
     // pyarrow.table() would import pandas to see whether it was given a frame of it: a third of a second, and 50 MB.
-    library(data.py(), "pyarrow", advice)?
-        .getattr("RecordBatchReader")?
-        .call_method1("from_stream", (data,))?
-        .call_method0("read_all")
+    let py = data.py();
+    library(py, "pyarrow", advice)?
+        .guarded_attribute(intern!(py, "RecordBatchReader"))?
+        .guarded_method(intern!(py, "from_stream"), (data,))?
+        .guarded_method(intern!(py, "read_all"), ())
 }
 
 /// A `polars.DataFrame`, likewise.
 pub(crate) fn polars_frame<'py>(data: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let advice = "to_polars() makes a polars.DataFrame and needs polars: pip install polars";
-    library(data.py(), "polars", advice)?.call_method1("DataFrame", (data,))
+    let py = data.py();
+    library(py, "polars", advice)?.guarded_method(intern!(py, "DataFrame"), (data,))
 }
 
 /// A `pandas.DataFrame`, which pyarrow makes.
@@ -164,7 +168,7 @@ pub(crate) fn pandas_frame<'py>(data: &Bound<'py, PyAny>) -> PyResult<Bound<'py,
     for needed in ["pandas", "pyarrow"] {
         library(data.py(), needed, advice)?;
     }
-    pyarrow_table(data)?.call_method0("to_pandas")
+    pyarrow_table(data)?.guarded_method(intern!(data.py(), "to_pandas"), ())
 }
 
 fn library<'py>(
@@ -172,7 +176,7 @@ fn library<'py>(
     name: &str,
     advice: &'static str,
 ) -> PyResult<Bound<'py, PyModule>> {
-    py.import(name).map_err(|error| {
+    calls::module(py, name).map_err(|error| {
         let needed = PyImportError::new_err(advice);
         needed.set_cause(py, Some(error));
         needed

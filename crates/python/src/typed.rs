@@ -16,8 +16,9 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyCapsule, PyList};
 
 use crate::batch::{Batch, Chunk};
+use crate::calls::Guarded;
 use crate::table::pyarrow_table;
-use crate::{arrow, errors};
+use crate::{arrow, calls, errors};
 
 /// A decoder of keys or values for one schema. Threads may share it.
 #[pyclass(frozen, module = "ottla._ottla")]
@@ -423,12 +424,12 @@ impl Decoded {
     #[getter]
     fn bad<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         static CLASS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-        let class = CLASS.import(py, "ottla._types", "BadRecord")?;
+        let class = calls::class(&CLASS, py, "ottla._types", "BadRecord")?;
         let found = PyList::empty(py);
         for bad in &self.bad {
             let columns = bad.chunk.columns();
             let value = self.side.of(columns, bad.row.row);
-            found.append(class.call1((
+            found.append(class.guarded_call((
                 bad.first + bad.row.row,
                 bad.chunk.topic(py),
                 columns.partition(),
@@ -490,7 +491,7 @@ impl Decoded {
 /// The fields of any object that speaks the PyCapsule interface for schemas.
 fn fields_of(schema: &Bound<'_, PyAny>) -> PyResult<Fields> {
     let capsule = schema
-        .call_method0(intern!(schema.py(), "__arrow_c_schema__"))?
+        .guarded_method(intern!(schema.py(), "__arrow_c_schema__"), ())?
         .cast_into::<PyCapsule>()?;
     Ok(arrow::import_schema(&capsule)?.fields)
 }

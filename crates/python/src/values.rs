@@ -10,6 +10,8 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict, PyInt, PyList, PyString};
 
+use crate::calls;
+use crate::calls::Guarded;
 use crate::errors;
 
 /// Names the wrong argument, for errors.
@@ -65,7 +67,7 @@ impl Payload {
         }
         if PyUntypedBuffer::get(&object).is_ok() {
             // A bytearray, memoryview, array...: copied, since its owner may change it meanwhile.
-            let copy = object.py().get_type::<PyBytes>().call1((object,))?;
+            let copy = object.py().get_type::<PyBytes>().guarded_call((object,))?;
             return Ok(Some(Self::of_bytes(copy.cast_into()?)));
         }
         let advice = if object.is_instance_of::<PyDict>() || object.is_instance_of::<PyList>() {
@@ -124,7 +126,10 @@ impl Text {
 pub(crate) fn names(object: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
     match object.cast::<PyString>() {
         Ok(name) => Ok(vec![name.to_str()?.to_owned()]),
-        Err(_) => object.try_iter()?.map(|name| name?.extract()).collect(),
+        Err(_) => object
+            .guarded_items()?
+            .map(|name| name?.extract())
+            .collect(),
     }
 }
 
@@ -135,7 +140,7 @@ pub(crate) fn timestamp_ms(object: &Bound<'_, PyAny>) -> PyResult<i64> {
         Err(_) => match datetime_ms(object)? {
             Some(ms) => ms,
             // Whatever else can stand for an int, such as those of numpy.
-            None => object.extract()?,
+            None => object.guarded_int()?,
         },
     };
     if ms < 0 {
@@ -152,28 +157,33 @@ fn datetime_ms(object: &Bound<'_, PyAny>) -> PyResult<Option<i64>> {
     static EPOCH: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     static MILLISECOND: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let py = object.py();
-    let class = CLASS.import(py, "datetime", "datetime")?;
-    if !object.is_instance(class)? {
+    let class = calls::class(&CLASS, py, "datetime", "datetime")?;
+    if !object.guarded_is_instance(class)? {
         return Ok(None);
     }
-    if object.call_method0(intern!(py, "utcoffset"))?.is_none() {
+    if object
+        .guarded_method(intern!(py, "utcoffset"), ())?
+        .is_none()
+    {
         return Err(errors::argument(
             "a datetime without a time zone names no point in time: write datetime.now(timezone.utc), or moment.astimezone() \
              if it is local time",
         ));
     }
     let epoch = EPOCH.get_or_try_init(py, || {
-        let utc = py.import("datetime")?.getattr("timezone")?.getattr("utc")?;
-        let epoch = class.call_method1("fromtimestamp", (0, utc))?;
+        let module = calls::module(py, "datetime")?;
+        let zone = module.guarded_attribute(intern!(py, "timezone"))?;
+        let utc = zone.guarded_attribute(intern!(py, "utc"))?;
+        let epoch = class.guarded_method(intern!(py, "fromtimestamp"), (0, utc))?;
         PyResult::Ok(epoch.unbind())
     })?;
     let millisecond = MILLISECOND.get_or_try_init(py, || {
-        let arguments = PyDict::new(py);
-        arguments.set_item("milliseconds", 1)?;
-        let class = py.import("datetime")?.getattr("timedelta")?;
-        PyResult::Ok(class.call((), Some(&arguments))?.unbind())
+        let module = calls::module(py, "datetime")?;
+        let class = module.guarded_attribute(intern!(py, "timedelta"))?;
+        // No days, no seconds, and microseconds.
+        PyResult::Ok(class.guarded_call((0, 0, 1000))?.unbind())
     })?;
-    let since = object.sub(epoch)?;
+    let since = object.guarded_difference(epoch.bind(py))?;
     since.floor_div(millisecond)?.extract().map(Some)
 }
 
@@ -197,8 +207,8 @@ pub(crate) fn seconds(value: Option<f64>) -> PyResult<Option<Duration>> {
 /// A `uuid.UUID`.
 pub(crate) fn uuid(py: Python<'_>, id: [u8; 16]) -> PyResult<Py<PyAny>> {
     static CLASS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    let keywords = PyDict::new(py);
-    keywords.set_item("int", u128::from_be_bytes(id))?;
-    let class = CLASS.import(py, "uuid", "UUID")?;
-    Ok(class.call((), Some(&keywords))?.unbind())
+    let class = calls::class(&CLASS, py, "uuid", "UUID")?;
+    Ok(class
+        .guarded_call((py.None(), PyBytes::new(py, &id)))?
+        .unbind())
 }

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import inspect
 import time
+from contextvars import ContextVar
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
@@ -38,6 +39,9 @@ if TYPE_CHECKING:
         SubscriptionPattern,
         TopicPartition,
     )
+
+LISTENER: ContextVar[object | None] = ContextVar("LISTENER", default=None)
+"""What stands for the listener that this task belongs to."""
 
 
 class Consumer:
@@ -100,8 +104,8 @@ class Consumer:
         self._core = _ottla.ConsumerCore(bootstrap_servers, topics=topics, config=with_loop(config), **given)
         self._core.poll_briefly()
         self._reports = Reports(self._core, on_metrics)
-        # The task that runs a listener.
-        self._telling: asyncio.Future[Any] | None = None
+        # Stands for the listener that runs.
+        self._telling: object | None = None
 
     def assign(self, partitions: Iterable[Partition]) -> None:
         """Reads these partitions and no others.
@@ -346,20 +350,29 @@ class Consumer:
         if taken is None:
             return
         listener, partitions = taken
-        self._telling = asyncio.current_task()
+        before = LISTENER.get()
+        self._telling = object()
+        LISTENER.set(self._telling)
         try:
             result = listener(partitions)
             if inspect.isawaitable(result):
                 limit = self._core.listener_timeout()
-                self._telling = asyncio.ensure_future(result)
-                await asyncio.wait_for(self._telling, limit if left is None else min(limit, left))
+                await asyncio.wait_for(self._listen(result), limit if left is None else min(limit, left))
         finally:
+            LISTENER.set(before)
             self._telling = None
             self._core.told_rebalance()
 
+    async def _listen(self, listener: Awaitable[object]) -> None:
+        """Await a listener. What it started and does not wait for may close the consumer from then on."""
+        try:
+            await listener
+        finally:
+            self._telling = None
+
     def _is_telling(self) -> bool:
-        """Whether a listener calls."""
-        return self._telling is not None and self._telling is asyncio.current_task()
+        """Whether a listener calls, or a task that it started and that it may wait for."""
+        return self._telling is not None and self._telling is LISTENER.get()
 
     async def batches(self) -> AsyncIterator[Batch]:
         """Iterates over batches without end; none of them is empty. It waits while there are no records.

@@ -2,6 +2,7 @@
 
 use pyo3::prelude::*;
 
+use crate::calls::Guarded;
 use crate::errors;
 
 /// How bytes, uuids and unknown tagged fields are written, and which fields are left out.
@@ -22,7 +23,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Notation {
             Ok("json") => Ok(Self::Json),
             _ => Err(errors::argument(&format!(
                 "form is \"python\" or \"json\", and was {}",
-                form.repr()?
+                form.guarded_repr()?
             ))),
         }
     }
