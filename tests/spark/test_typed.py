@@ -295,6 +295,21 @@ def test_a_registry_tells_the_schema_and_each_record_its_own(topic, registry):
     assert old.where("_corrupt is null").count() == 1, "a double does not become a long"
 
 
+def test_the_subject_decides_the_context_of_ids(topic, registry):
+    """The number 1 means one schema in each context of a registry."""
+    made = topic(1)
+    swapped = {**AVRO, "fields": AVRO["fields"][::-1]}
+    registry.add("other", json.dumps(swapped))
+    number = registry.add(":.staging:orders", json.dumps(AVRO))
+    with ottla.Producer(made.bootstrap) as producer:
+        producer.send(made.name, avro(AVRO, {"id": 1, "note": "x"}, number)).result(30)
+    subject = {"value.schema.registry.subject": ":.staging:orders"}
+    for more in ({}, {"columns": "value.id,value.note"}):
+        frame = made.read(**with_registry(registry, **subject, **more)).select("value.id", "value.note")
+        assert [tuple(row) for row in frame.collect()] == [(1, "x")]
+    assert "/schemas/ids/1?subject=%3A.staging%3Aorders" in registry.requests
+
+
 def test_a_user_s_schema_over_a_registry(topic, spark, registry):
     made = topic(1)
     first = registry.add("of-orders", json.dumps(AVRO))
@@ -303,7 +318,7 @@ def test_a_user_s_schema_over_a_registry(topic, spark, registry):
     reader = spark.read.format("ottla").options(**made.options(**with_registry(registry)))
     frame = reader.schema("value struct<note:string,other:int,id:double>").load()
     assert [tuple(row.value) for row in frame.collect()] == [("x", None, 1.0)]
-    assert registry.requests.count("/schemas/ids/1") >= 1
+    assert registry.requests.count(f"/schemas/ids/1?subject={made.name}-value") >= 1
     assert not [path for path in registry.requests if "of-orders" in path], "nobody asked which schema is the latest"
 
 
@@ -317,7 +332,8 @@ def test_a_registry_is_asked_once_a_worker(topic, tmp_path, registry):
     rows = made.spark.read.parquet(str(tmp_path / "rows")).select("value.id")
     assert sorted(row.id for row in rows.collect()) == list(range(60))
     # Spark takes turns among the workers that are idle, of which earlier tests have left some.
-    assert registry.requests.count(f"/schemas/ids/{number}") <= 6, "the 12 batches of few workers share their decoders"
+    path = f"/schemas/ids/{number}?subject={made.name}-value"
+    assert 1 <= registry.requests.count(path) <= 6, "the 12 batches of few workers share their decoders"
 
 
 def test_a_registry_that_is_down_or_does_not_know(topic, registry):

@@ -16,7 +16,7 @@ use crate::protobuf::{self, Protobuf};
 use crate::{csv, json};
 
 /// How many schemas one batch makes a decoder ask for: any record can name any id, and each costs a question.
-const MOST_NEW_IDS: usize = 1_000;
+pub const MOST_NEW_IDS: usize = 1_000;
 
 /// Ids that have no schema now, and why: their rows are bad. A later batch may find that they have one.
 pub type Missing = FxHashMap<SchemaId, String>;
@@ -270,9 +270,13 @@ impl Decoder {
             && matches!(*self.format, Format::Avro { .. } | Format::Protobuf(_))
     }
 
-    /// The schema ids in these rows that are not known yet, each once; at most 1,000, and rows with others are bad.
-    pub fn unknown_ids<'a>(&self, rows: impl Iterator<Item = Row<'a>>) -> Vec<SchemaId> {
-        if !self.needs_writers() {
+    /// The schema ids in these rows that are not known yet, each once, and at most this many.
+    pub fn unknown_ids<'a>(
+        &self,
+        rows: impl Iterator<Item = Row<'a>>,
+        most: usize,
+    ) -> Vec<SchemaId> {
+        if !self.needs_writers() || most == 0 {
             return Vec::new();
         }
         let mut found: Vec<SchemaId> = Vec::new();
@@ -287,7 +291,7 @@ impl Decoder {
                 && seen.insert(framed.id)
             {
                 found.push(framed.id);
-                if found.len() == MOST_NEW_IDS {
+                if found.len() == most {
                     break;
                 }
             }
@@ -341,7 +345,8 @@ impl Decoder {
     }
 
     /// Decodes rows to the columns of `schema`, which [`Self::schema`] made for this mode. `missing` are ids of
-    /// [`Self::unknown_ids`] that have no schema; without it, the first row whose schema is not known ends the decode.
+    /// [`Self::unknown_ids`] that have no schema, and rows with another unknown id are bad, too; without it, the first row whose
+    /// schema is not known ends the decode.
     ///
     /// # Errors
     /// [`DecodeError::Row`] with [`Mode::Fail`]; [`DecodeError::TooLarge`] in every mode; [`DecodeError::UnknownSchema`] without

@@ -329,6 +329,8 @@ def _structured(side: Format, wanted: StructType, registered: Registered) -> Sid
         elif isinstance(own, str):
             options["writer_schema"] = own
     registry = side.registry if side.has_ids and side.name in ("avro", "protobuf") else None
+    if registry is not None and registry.subject is not None:
+        options["subject"] = registry.subject
     corrupt = "_corrupt"
     while corrupt in wanted.names:
         corrupt += "_"

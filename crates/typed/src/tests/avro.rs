@@ -6,7 +6,7 @@ use arrow_array::types::{Decimal128Type, Float64Type, Int32Type, TimestampMicros
 use arrow_schema::{DataType, Field, Fields, TimeUnit};
 
 use super::{decode, field, numbers, row, texts};
-use crate::{DecodeError, Decoder, Framing, Missing, Mode, Row, SchemaId};
+use crate::{DecodeError, Decoder, Framing, MOST_NEW_IDS, Missing, Mode, Row, SchemaId};
 
 fn record(fields: &str) -> String {
     format!(r#"{{"type":"record","name":"R","namespace":"n","fields":[{fields}]}}"#)
@@ -237,7 +237,7 @@ fn each_schema_id_has_its_own_writer() {
         b"\0\0\0\0\x02\x02x\x08".as_slice(),
         b"\0\0\0\0\x03\x06".as_slice(),
     );
-    let ids = decoder.unknown_ids([one, two, one, three].into_iter().map(row));
+    let ids = decoder.unknown_ids([one, two, one, three].into_iter().map(row), MOST_NEW_IDS);
     assert_eq!(
         ids,
         [
@@ -272,7 +272,7 @@ fn each_schema_id_has_its_own_writer() {
     );
     assert!(
         decoder
-            .unknown_ids([one, two].into_iter().map(row))
+            .unknown_ids([one, two].into_iter().map(row), MOST_NEW_IDS)
             .is_empty()
     );
 
@@ -601,7 +601,7 @@ fn a_batch_asks_for_so_many_schemas_and_what_has_none_is_bad_in_it_alone() {
         .map(|id| [&[0][..], &id.to_be_bytes(), &[6]].concat())
         .collect();
     let rows = || values.iter().map(|value| row(value));
-    let ids = decoder.unknown_ids(rows().chain(rows()));
+    let ids = decoder.unknown_ids(rows().chain(rows()), MOST_NEW_IDS);
     assert_eq!(ids, (0..1_000).map(SchemaId::Number).collect::<Vec<_>>());
     decoder.add_writer(ids[0], &reader, &[]);
     let missing = Missing::from_iter([(ids[1], "it is not there yet".to_owned())]);
@@ -616,5 +616,5 @@ fn a_batch_asks_for_so_many_schemas_and_what_has_none_is_bad_in_it_alone() {
         "its schema 1 cannot be used: it is not there yet"
     );
     assert!(reason(4_000).contains("at most 1000 new ids"));
-    assert!(decoder.unknown_ids(rows()).contains(&ids[1]));
+    assert!(decoder.unknown_ids(rows(), MOST_NEW_IDS).contains(&ids[1]));
 }
