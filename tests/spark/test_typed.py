@@ -11,11 +11,11 @@ from decimal import Decimal
 import confluent_kafka
 import fastavro
 import pytest
-from google.protobuf import descriptor_pb2
+from google.protobuf import descriptor_pb2, struct_pb2
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as f
 from tests.python.decoding import FakeRegistry
-from tests.python.test_decode_protobuf import FILE, TIME, Whole
+from tests.python.test_decode_protobuf import FILE, TIME, Whole, struct_file
 
 import ottla
 
@@ -30,6 +30,7 @@ ITEM = (
 )
 GOOD = b'{"item":"pen","price":1.255,"at":"2026-11-23T10:00:00.5+01:00","tags":["x",null],"sizes":{"s":1},"of":{"a":1,"b":"2026-11-23"}}'
 BAD = b'{"item":"ink","price":"much"}'
+STRUCT = descriptor_pb2.FileDescriptorProto.FromString(struct_pb2.DESCRIPTOR.serialized_pb)
 AVRO = {"type": "record", "name": "R", "fields": [{"name": "id", "type": "long"}, {"name": "note", "type": "string"}]}
 LATER = {
     "type": "record",
@@ -264,6 +265,21 @@ def test_protobuf_of_descriptors(topic, tmp_path):
         "at": row.value["at"],
     }
     assert row.value["at"].timestamp() == 1
+
+
+def test_a_field_without_a_type_in_spark_is_no_matter_if_it_is_not_read(topic, tmp_path):
+    """A `Struct` contains itself."""
+    file = tmp_path / "loose.desc"
+    file.write_bytes(descriptor_pb2.FileDescriptorSet(file=[STRUCT, struct_file()]).SerializeToString())
+    made = sent(topic, [b"\x08\x05"])
+    given = {"value.format": "protobuf", "value.schema.file": str(file)}
+    with pytest.raises(PySparkException, match="contains itself"):
+        made.read(**given)
+    frame = made.read(**given, columns="value.one,value.n")
+    assert [tuple(row) for row in frame.select("value.n", "value.one").collect()] == [(5, None)]
+    flat = {**given, "value.flatten": "true"}
+    reader = made.spark.read.format("ottla").options(**made.options(**flat))
+    assert reader.schema("n int").load().collect() == [(5,)]
 
 
 def with_registry(registry, **given):

@@ -131,10 +131,14 @@ impl TypedDecoder {
         };
         let decoder = match (kind, fields, text) {
             ("json", Some(fields), _) => Decoder::json(fields, framing),
-            ("json", None, Some(text)) => Decoder::json_schema(text, framing),
+            ("json", None, Some(text)) => Decoder::json_schema(text, framing, select.as_deref()),
             ("avro", Some(fields), _) => Decoder::avro_to(fields, writer, framing),
-            ("avro", None, Some(text)) => Decoder::avro(text, &references, writer, framing),
-            ("protobuf", None, None) => Decoder::protobuf(&descriptors, message, framing),
+            ("avro", None, Some(text)) => {
+                Decoder::avro(text, &references, writer, framing, select.as_deref())
+            }
+            ("protobuf", None, None) => {
+                Decoder::protobuf(&descriptors, message, framing, select.as_deref())
+            }
             ("csv", Some(fields), _) => match delimiter.as_bytes() {
                 [delimiter] => Decoder::csv(fields, *delimiter),
                 _ => Err(SchemaError(format!(

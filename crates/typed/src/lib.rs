@@ -14,6 +14,7 @@ mod frame;
 mod json;
 mod number;
 mod protobuf;
+mod text;
 mod time;
 
 pub use decoder::{Decoded, Decoder, MOST_NEW_IDS, Missing, Mode, Row, rows_of};
