@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from ottla._decoding import TYPES, descriptors
 from ottla._ottla import TypedEncoder
-from ottla._registry import RegisteredSchema, SchemaRegistry, unmarked
+from ottla._registry import RegisteredSchema, SchemaRegistry, subject_of, unmarked
 from ottla.errors import ArgumentError, NotFoundError
 
 if TYPE_CHECKING:
@@ -197,7 +197,7 @@ class Encoder:
             raise ArgumentError(
                 "the topic tells the subject of the schema: pass topic, or make the encoder with subject"
             )
-        return f"{topic}-{self._column}"
+        return subject_of(topic, self._column)
 
     def _is_text(self) -> bool:
         """Whether the schema may be registered: it is neither what a registry gave nor what it has."""

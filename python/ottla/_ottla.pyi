@@ -351,6 +351,7 @@ class Batch:
         mode: Literal["fail", "permissive", "drop"] = "fail",
         keep: Iterable[str] | None = None,
         registry: SchemaRegistry | None = None,
+        subject: str | None = None,
         writer_schema: str | None = None,
         message: str | None = None,
         framed: bool | None = None,
@@ -366,7 +367,7 @@ class Batch:
         Args:
             schema: What to decode to. A `pyarrow.Schema`, or another object with `__arrow_c_schema__`, for json, avro
                 and csv; the text of an Avro schema or a JSON Schema; Protobuf descriptors as bytes, or a generated
-                message class; a `RegisteredSchema`. None takes the latest schema that the registry has for the topic.
+                message class; a `RegisteredSchema`. None takes the latest schema of the registry's subject.
                 A `Decoder` brings its own format and options: others beside it are refused.
             format: "json", "avro", "protobuf", "csv", "string" or "raw".
             column: What of the records: "value" or "key".
@@ -376,6 +377,8 @@ class Batch:
             keep: Columns of the records to put before the typed ones, such as "key", "topic" and "offset".
             registry: A `SchemaRegistry`. Values then begin with a schema id, or have it in a header, as Confluent's
                 serializers write them.
+            subject: The subject whose schemas the ids are; None for that of the record's topic, `TOPIC-value` or
+                `TOPIC-key`. It decides the registry's context, as in `":.staging:orders-value"`.
             writer_schema: The Avro schema that the data was written with, if it is not `schema` and there is no
                 registry.
             message: The Protobuf message's name; without it, the first of the descriptors' last file.
@@ -439,15 +442,15 @@ class TypedDecoder:
     def __arrow_c_schema__(self) -> Any: ...
     @staticmethod
     def topics(batch: Batch) -> list[str]: ...
-    def unknown_ids(self, batch: Batch) -> list[int | bytes]: ...
-    def add_writer(self, schema_id: int | bytes, text: str, references: list[str]) -> None: ...
-    def add_descriptors(self, schema_id: int | bytes, descriptors: list[bytes]) -> None: ...
-    def refuse_writer(self, schema_id: int | bytes, reason: str) -> None: ...
+    def unknown_ids(self, batch: Batch) -> list[tuple[str, int | bytes]]: ...
+    def add_writer(self, topic: str, schema_id: int | bytes, text: str, references: list[str]) -> None: ...
+    def add_descriptors(self, topic: str, schema_id: int | bytes, descriptors: list[bytes]) -> None: ...
+    def refuse_writer(self, topic: str, schema_id: int | bytes, reason: str) -> None: ...
     @overload
     def decode(self, batch: Batch, mode: str, keep: list[str], corrupt: str, missing: None) -> Decoded | None: ...
     @overload
     def decode(
-        self, batch: Batch, mode: str, keep: list[str], corrupt: str, missing: list[tuple[int | bytes, str]]
+        self, batch: Batch, mode: str, keep: list[str], corrupt: str, missing: list[tuple[str, int | bytes, str]]
     ) -> Decoded: ...
 
 @final

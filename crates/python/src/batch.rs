@@ -438,7 +438,7 @@ impl Batch {
     /// Args:
     ///     schema: What to decode to. A `pyarrow.Schema`, or another object with `__arrow_c_schema__`, for json, avro
     ///         and csv; the text of an Avro schema or a JSON Schema; Protobuf descriptors as bytes, or a generated
-    ///         message class; a `RegisteredSchema`. None takes the latest schema that the registry has for the topic.
+    ///         message class; a `RegisteredSchema`. None takes the latest schema of the registry's subject.
     ///         A `Decoder` brings its own format and options: others beside it are refused.
     ///     format: "json", "avro", "protobuf", "csv", "string" or "raw".
     ///     column: What of the records: "value" or "key".
@@ -448,6 +448,8 @@ impl Batch {
     ///     keep: Columns of the records to put before the typed ones, such as "key", "topic" and "offset".
     ///     registry: A `SchemaRegistry`. Values then begin with a schema id, or have it in a header, as Confluent's
     ///         serializers write them.
+    ///     subject: The subject whose schemas the ids are; None for that of the record's topic, `TOPIC-value` or
+    ///         `TOPIC-key`. It decides the registry's context, as in `":.staging:orders-value"`.
     ///     writer_schema: The Avro schema that the data was written with, if it is not `schema` and there is no
     ///         registry.
     ///     message: The Protobuf message's name; without it, the first of the descriptors' last file.
@@ -466,8 +468,8 @@ impl Batch {
     ///     ArgumentError: The schema or an option can never work.
     ///     UnreachableError: The registry cannot be reached.
     #[pyo3(signature = (
-        schema = None, format = "json", *, column = "value", mode = "fail", keep = None, registry = None, writer_schema = None,
-        message = None, framed = None, delimiter = ",", select = None, corrupt_column = "_corrupt"
+        schema = None, format = "json", *, column = "value", mode = "fail", keep = None, registry = None, subject = None,
+        writer_schema = None, message = None, framed = None, delimiter = ",", select = None, corrupt_column = "_corrupt"
     ))]
     #[expect(
         clippy::too_many_arguments,
@@ -481,6 +483,7 @@ impl Batch {
         mode: &str,
         keep: Option<&Bound<'py, PyAny>>,
         registry: Option<&Bound<'py, PyAny>>,
+        subject: Option<&str>,
         writer_schema: Option<&str>,
         message: Option<&str>,
         framed: Option<bool>,
@@ -493,6 +496,7 @@ impl Batch {
         let options = PyDict::new(py);
         options.set_item("column", column)?;
         options.set_item("registry", registry)?;
+        options.set_item("subject", subject)?;
         options.set_item("writer_schema", writer_schema)?;
         options.set_item("message", message)?;
         options.set_item("framed", framed)?;

@@ -1,13 +1,14 @@
 //! Keys and values as typed columns: a decoder, and what it makes of a batch. Which schemas a registry has is the business of
 //! `ottla._decoding`.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_schema::{Field, Fields, Schema, SchemaRef};
 use ottla_columnar::Columns;
 use ottla_typed::{
-    BadRow, DecodeError, Decoder, Framing, Missing, Mode, Row, SchemaError, SchemaId,
+    BadRow, DecodeError, Decoder, Framing, MOST_NEW_IDS, Missing, Mode, Row, SchemaError, SchemaId,
 };
 use parking_lot::RwLock;
 use pyo3::intern;
@@ -23,11 +24,37 @@ use crate::{arrow, calls, errors};
 /// A decoder of keys or values for one schema. Threads may share it.
 #[pyclass(frozen, module = "ottla._ottla")]
 pub(crate) struct TypedDecoder {
-    /// A decode takes the decoder as it is, and a schema that comes meanwhile makes another one. The lock is taken without the GIL,
-    /// and let go before that is wanted again: who held both could wait for ever.
-    decoder: RwLock<Arc<Decoder>>,
+    /// A decode takes what is known as it is, and a schema that comes meanwhile makes another one. The lock is taken without the
+    /// GIL, and let go before that is wanted again: who held both could wait for ever.
+    known: RwLock<Arc<Known>>,
     side: Side,
 }
+
+/// Decoders of the same columns, which know different schemas of writers: an id means another schema in each context of a registry,
+/// and the topic decides the context.
+#[derive(Clone)]
+struct Known {
+    /// Of topics without schemas so far.
+    none: Arc<Decoder>,
+    by_topic: HashMap<Arc<str>, Arc<Decoder>>,
+}
+
+impl Known {
+    fn of(&self, topic: &str) -> &Decoder {
+        self.by_topic.get(topic).unwrap_or(&self.none)
+    }
+
+    fn of_mut(&mut self, topic: &str) -> &mut Decoder {
+        let decoder = self
+            .by_topic
+            .entry(topic.into())
+            .or_insert_with(|| Arc::clone(&self.none));
+        Arc::make_mut(decoder)
+    }
+}
+
+/// Ids of a batch that have no schema now, by topic.
+type MissingOf = HashMap<String, Missing>;
 
 /// What of a record is decoded.
 #[derive(Clone, Copy)]
@@ -105,10 +132,14 @@ impl TypedDecoder {
         };
         let decoder = match (kind, fields, text) {
             ("json", Some(fields), _) => Decoder::json(fields, framing),
-            ("json", None, Some(text)) => Decoder::json_schema(text, framing),
+            ("json", None, Some(text)) => Decoder::json_schema(text, framing, select.as_deref()),
             ("avro", Some(fields), _) => Decoder::avro_to(fields, writer, framing),
-            ("avro", None, Some(text)) => Decoder::avro(text, &references, writer, framing),
-            ("protobuf", None, None) => Decoder::protobuf(&descriptors, message, framing),
+            ("avro", None, Some(text)) => {
+                Decoder::avro(text, &references, writer, framing, select.as_deref())
+            }
+            ("protobuf", None, None) => {
+                Decoder::protobuf(&descriptors, message, framing, select.as_deref())
+            }
             ("csv", Some(fields), _) => match delimiter.as_bytes() {
                 [delimiter] => Decoder::csv(fields, *delimiter),
                 _ => Err(SchemaError(format!(
@@ -125,9 +156,12 @@ impl TypedDecoder {
             Some(names) => decoder.and_then(|decoder| decoder.select(&names)),
             None => decoder,
         };
-        let decoder = decoder.map_err(invalid)?;
+        let known = Known {
+            none: Arc::new(decoder.map_err(invalid)?),
+            by_topic: HashMap::new(),
+        };
         Ok(Self {
-            decoder: RwLock::new(Arc::new(decoder)),
+            known: RwLock::new(Arc::new(known)),
             side,
         })
     }
@@ -147,49 +181,82 @@ impl TypedDecoder {
 
     /// The columns of what is decoded, as an `arrow_schema` capsule.
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
-        let decoder = py.detach(|| self.known());
-        let schema = decoder.schema(Mode::Fail, "").map_err(invalid)?;
+        let known = py.detach(|| self.known());
+        let schema = known.none.schema(Mode::Fail, "").map_err(invalid)?;
         arrow::export_schema(py, &schema)
     }
 
-    /// Ids of schemas in a batch that were not brought yet, as many as one batch asks for: numbers, and GUIDs as 16 bytes.
+    /// Ids of schemas in a batch that were not brought yet, with the topics of their records, as many as one batch asks for: numbers,
+    /// and GUIDs as 16 bytes.
     fn unknown_ids<'py>(
         &self,
         py: Python<'py>,
         batch: &Bound<'py, Batch>,
-    ) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    ) -> PyResult<Vec<(String, Bound<'py, PyAny>)>> {
         let chunks = batch.get().chunks();
         let found = py.detach(|| {
-            let decoder = self.known();
-            let rows = chunks
+            let known = self.known();
+            let mut found = Vec::new();
+            let mut topics: Vec<&str> = chunks
                 .iter()
-                .flat_map(|chunk| self.side.rows(chunk.columns(), true));
-            decoder.unknown_ids(rows)
+                .map(|chunk| &**chunk.columns().topic())
+                .collect();
+            topics.sort_unstable();
+            topics.dedup();
+            for topic in topics {
+                let rows = chunks
+                    .iter()
+                    .map(|chunk| chunk.columns())
+                    .filter(|columns| &**columns.topic() == topic)
+                    .flat_map(|columns| self.side.rows(columns, true));
+                let left = MOST_NEW_IDS - found.len();
+                let ids = known.of(topic).unknown_ids(rows, left);
+                found.extend(ids.into_iter().map(|id| (topic.to_owned(), id)));
+            }
+            found
         });
-        let object = |id| match id {
-            SchemaId::Number(id) => Ok(id.into_pyobject(py)?.into_any()),
-            SchemaId::Guid(guid) => Ok(PyBytes::new(py, &guid).into_any()),
+        let object = |(topic, id)| {
+            let id = match id {
+                SchemaId::Number(id) => id.into_pyobject(py)?.into_any(),
+                SchemaId::Guid(guid) => PyBytes::new(py, &guid).into_any(),
+            };
+            Ok((topic, id))
         };
         found.into_iter().map(object).collect()
     }
 
-    /// Brings an Avro schema.
-    fn add_writer(&self, py: Python<'_>, schema_id: Id, text: &str, references: Vec<String>) {
-        self.learn(py, |decoder| {
+    /// Brings an Avro schema for the records of a topic.
+    fn add_writer(
+        &self,
+        py: Python<'_>,
+        topic: &str,
+        schema_id: Id,
+        text: &str,
+        references: Vec<String>,
+    ) {
+        self.learn(py, topic, |decoder| {
             decoder.add_writer(schema_id.0, text, &references);
         });
     }
 
-    /// Brings Protobuf descriptors.
-    fn add_descriptors(&self, py: Python<'_>, schema_id: Id, descriptors: Vec<Vec<u8>>) {
-        self.learn(py, |decoder| {
+    /// Brings Protobuf descriptors for the records of a topic.
+    fn add_descriptors(
+        &self,
+        py: Python<'_>,
+        topic: &str,
+        schema_id: Id,
+        descriptors: Vec<Vec<u8>>,
+    ) {
+        self.learn(py, topic, |decoder| {
             decoder.add_descriptors(schema_id.0, &descriptors);
         });
     }
 
-    /// Says why a schema can never be used: rows with this id are bad.
-    fn refuse_writer(&self, py: Python<'_>, schema_id: Id, reason: &str) {
-        self.learn(py, |decoder| decoder.refuse_writer(schema_id.0, reason));
+    /// Says why a schema can never be used: rows of the topic with this id are bad.
+    fn refuse_writer(&self, py: Python<'_>, topic: &str, schema_id: Id, reason: &str) {
+        self.learn(py, topic, |decoder| {
+            decoder.refuse_writer(schema_id.0, reason);
+        });
     }
 
     /// Decodes a batch, on this thread and without the interpreter. `missing` are ids that have no schema now, and why; without
@@ -201,7 +268,7 @@ impl TypedDecoder {
         mode: &str,
         keep: Vec<String>,
         corrupt: &str,
-        missing: Option<Vec<(Id, String)>>,
+        missing: Option<Vec<(String, Id, String)>>,
     ) -> PyResult<Option<Decoded>> {
         let mode = match mode {
             "fail" => Mode::Fail,
@@ -213,14 +280,18 @@ impl TypedDecoder {
                 )));
             }
         };
-        let missing: Option<Missing> =
-            missing.map(|ids| ids.into_iter().map(|(id, why)| (id.0, why)).collect());
-        let decoder = py.detach(|| self.known());
-        let typed = decoder.schema(mode, corrupt).map_err(invalid)?;
+        let missing = missing.map(|ids| {
+            let mut by_topic = MissingOf::new();
+            for (topic, id, why) in ids {
+                by_topic.entry(topic).or_default().insert(id.0, why);
+            }
+            by_topic
+        });
+        let known = py.detach(|| self.known());
+        let typed = known.none.schema(mode, corrupt).map_err(invalid)?;
         let plan = Plan::new(typed, &keep)?;
         let chunks = batch.get().chunks();
-        let decoded =
-            py.detach(|| plan.decode(&decoder, self.side, chunks, mode, missing.as_ref()));
+        let decoded = py.detach(|| plan.decode(&known, self.side, chunks, mode, missing.as_ref()));
         match decoded {
             Ok(decoded) => Ok(Some(decoded)),
             Err(failure) if failure.error == DecodeError::UnknownSchema => Ok(None),
@@ -231,12 +302,12 @@ impl TypedDecoder {
 
 impl TypedDecoder {
     /// What is known now. To be called without the GIL.
-    fn known(&self) -> Arc<Decoder> {
-        Arc::clone(&self.decoder.read())
+    fn known(&self) -> Arc<Known> {
+        Arc::clone(&self.known.read())
     }
 
-    fn learn(&self, py: Python<'_>, change: impl FnOnce(&mut Decoder) + Send) {
-        py.detach(|| change(Arc::make_mut(&mut self.decoder.write())));
+    fn learn(&self, py: Python<'_>, topic: &str, change: impl FnOnce(&mut Decoder) + Send) {
+        py.detach(|| change(Arc::make_mut(&mut self.known.write()).of_mut(topic)));
     }
 }
 
@@ -297,20 +368,23 @@ impl Plan {
 
     fn decode(
         &self,
-        decoder: &Decoder,
+        known: &Known,
         side: Side,
         chunks: &[Arc<Chunk>],
         mode: Mode,
-        missing: Option<&Missing>,
+        missing: Option<&MissingOf>,
     ) -> Result<Decoded, Failure> {
-        let framed = decoder.is_framed();
+        let none = Missing::default();
+        let framed = known.none.is_framed();
         let mut batches = Vec::with_capacity(chunks.len());
         let mut bad = Vec::new();
         let mut first = 0;
         for chunk in chunks {
             let columns = chunk.columns();
             let fail = |error| Failure::new(columns, error);
-            let decoded = decoder
+            let missing = missing.map(|found| found.get(&**columns.topic()).unwrap_or(&none));
+            let decoded = known
+                .of(columns.topic())
                 .decode(side.rows(columns, framed), &self.typed, mode, missing)
                 .map_err(fail)?;
             let left_out: &[BadRow] = match mode {

@@ -14,9 +14,10 @@ mod frame;
 mod json;
 mod number;
 mod protobuf;
+mod text;
 mod time;
 
-pub use decoder::{Decoded, Decoder, Missing, Mode, Row, rows_of};
+pub use decoder::{Decoded, Decoder, MOST_NEW_IDS, Missing, Mode, Row, rows_of};
 pub use encode::{EncodeError, Encoder};
 pub use error::{BadRow, DecodeError, SchemaError};
 pub use frame::{Framing, SchemaId};

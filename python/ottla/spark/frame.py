@@ -6,6 +6,7 @@ their own (`value.flatten`). The user's schema, from `.schema(...)`, wins; else 
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -92,7 +93,7 @@ def schema(options: ReadOptions, registered: Registered) -> StructType | str:
             has_text = True
             texts.append(side.schema if _is_flat(typed, name) else f"{quoted(name)} struct<{side.schema}>")
         else:
-            known = _chosen(side, _known(side, registered), fields)
+            known = _chosen(side, _known(side, registered, fields), fields)
             if _is_flat(typed, name):
                 for field in known:
                     add(field.name, field.dataType)
@@ -228,9 +229,9 @@ def _is_flat(typed: Typed, name: str) -> bool:
     return typed.flatten and name == "value"
 
 
-def _known(side: Format, registered: Registered) -> StructType:
+def _known(side: Format, registered: Registered, wanted: list[str] | None = None) -> StructType:
     """The fields that the options or a registry know."""
-    found = _natural(side, registered)
+    found = _natural(side, registered, wanted)
     if found is None:
         ways = {
             "protobuf": "option value.schema.file with descriptors, option value.schema with the same in base64",
@@ -244,8 +245,11 @@ def _known(side: Format, registered: Registered) -> StructType:
     return found
 
 
-def _natural(side: Format, registered: Registered) -> StructType | None:
-    """The fields as the schema of the format itself has them, or as Spark's JSON says; None without such a schema."""
+def _natural(side: Format, registered: Registered, wanted: list[str] | None = None) -> StructType | None:
+    """The fields as the schema of the format itself has them, or as Spark's JSON says; None without such a schema.
+
+    If one of the fields has no type in Spark, these are the wanted ones alone.
+    """
     text = side.schema
     if isinstance(text, str) and is_sparks_json(text):
         try:
@@ -255,9 +259,16 @@ def _natural(side: Format, registered: Registered) -> StructType | None:
     own = _own(side, registered)
     if own is None:
         return None
+
+    def of(select: list[str] | None) -> StructType:
+        return to_spark(pa.schema(Decoder(own, side.name, column=side.side, message=side.message, select=select)))
+
     try:
-        return to_spark(pa.schema(Decoder(own, side.name, column=side.side, message=side.message)))
+        return of(None)
     except ArgumentError as error:
+        if wanted:
+            with suppress(ArgumentError):
+                return of(wanted)
         raise ValueError(f"{_origin(side)}: {error}") from None
 
 
@@ -304,7 +315,7 @@ def _side(side: Format, wanted: DataType, registered: Registered) -> Side:
 
 
 def _structured(side: Format, wanted: StructType, registered: Registered) -> Side:
-    natural, own = _natural(side, registered), _own(side, registered)
+    natural, own = _natural(side, registered, wanted.names), _own(side, registered)
     options: dict[str, object] = {} if side.name == "csv" else {"framed": side.has_ids}
     schema: object = to_arrow(wanted)
     different = None if natural is None else _different(wanted, natural)
@@ -318,7 +329,7 @@ def _structured(side: Format, wanted: StructType, registered: Registered) -> Sid
             _refuse_other_places(side, wanted)
     elif side.name == "protobuf":
         if own is None:
-            _known(side, registered)
+            _known(side, registered, wanted.names)
         # Arrays and maps of Protobuf hold no nulls.
         _refuse_other_type(side, different or _stricter(wanted, natural, in_arrays=False))
         schema, options["message"], options["select"] = own, side.message, tuple(wanted.names)
@@ -329,6 +340,8 @@ def _structured(side: Format, wanted: StructType, registered: Registered) -> Sid
         elif isinstance(own, str):
             options["writer_schema"] = own
     registry = side.registry if side.has_ids and side.name in ("avro", "protobuf") else None
+    if registry is not None and registry.subject is not None:
+        options["subject"] = registry.subject
     corrupt = "_corrupt"
     while corrupt in wanted.names:
         corrupt += "_"

@@ -7,13 +7,14 @@ they got from a registry, stay in a worker's process for later tasks.
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import lru_cache, reduce
+from functools import lru_cache, partial, reduce
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ottla import BadRecord, Batch, Decoder, Record, RegisteredSchema, SchemaRegistry
+from ottla._registry import subject_of
 from ottla.spark import nulls
 from ottla.spark.formats import SIDES, FormatName, Registry, SideName
 
@@ -64,8 +65,11 @@ class Side:
 
     def is_null(self, record: Record) -> bool:
         """Whether the value of a record is there, and is null as a whole."""
-        registry = None if self.registry is None else _client(self.registry)
-        return nulls.is_null(record, self.name, self.written_with, registry)
+        if self.registry is None:
+            return nulls.is_null(record, self.name, self.written_with)
+        subject = dict(self.options).get("subject") or subject_of(record.topic, self.name, self.schema)
+        schemas = partial(_client(self.registry).schema, subject=subject)
+        return nulls.is_null(record, self.name, self.written_with, schemas)
 
 
 @lru_cache(maxsize=DECODERS)

@@ -4,9 +4,10 @@ Their fields are null, as those of a record whose fields are all null are. Only 
 """
 
 import json
+from collections.abc import Callable
 from functools import lru_cache
 
-from ottla import Record, SchemaRegistry
+from ottla import Record, RegisteredSchema
 from ottla.errors import KafkaError
 
 # Bytes in front of a value that name its schema: zero and a number, or one and a GUID, which also stands in a header.
@@ -28,19 +29,24 @@ def null_of(schema: str) -> bytes | None:
     return bytes([2 * root.index("null")])
 
 
-def is_null(record: Record, side: str, schema: str | None, registry: SchemaRegistry | None) -> bool:
+def is_null(
+    record: Record,
+    side: str,
+    schema: str | None,
+    schemas: Callable[[int | bytes], RegisteredSchema] | None = None,
+) -> bool:
     """Whether the key or value is the null of its schema.
 
     Args:
         record: The record, whose key or value decodes.
         side: Which of the two.
         schema: What it is written with; None if it names that itself.
-        registry: Where the schemas are that records name.
+        schemas: Returns the schema of an id that records name.
     """
     data = record.key if side == "key" else record.value
     if data is None:
         return True
-    if registry is None:
+    if schemas is None:
         return schema is not None and data == null_of(schema)
     header = dict(record.headers).get(f"__{side}_schema_id")
     named = header if header is not None else data
@@ -49,7 +55,7 @@ def is_null(record: Record, side: str, schema: str | None, registry: SchemaRegis
     if len(rest) != 1:
         return False
     try:
-        found = registry.schema(int.from_bytes(named[1:size], "big") if size == _NUMBER else named[1:size])
+        found = schemas(int.from_bytes(named[1:size], "big") if size == _NUMBER else named[1:size])
     except KafkaError:
         return False
     return rest == null_of(found.text)
