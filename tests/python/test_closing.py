@@ -840,22 +840,37 @@ def test_a_close_does_not_wait_longer_than_its_timeout_for_metrics(address: str)
     asyncio.run(main())
 
 
+@pytest.mark.parametrize("metrics", [False, True], ids=["plain", "metrics"])
 @pytest.mark.parametrize("kind", ["Producer", "Consumer", "Admin", "ShareConsumer"])
-def test_a_close_in_a_finalizer_is_quiet_while_the_interpreter_ends(address: str, kind: str) -> None:
+@pytest.mark.parametrize("facade", ["ottla", "aio"])
+def test_a_close_in_a_finalizer_is_quiet_while_the_interpreter_ends(
+    address: str, facade: str, kind: str, metrics: bool
+) -> None:
     program = f"""
-import sys, ottla
+import asyncio, sys, ottla
+from ottla import aio
 
 class Holder:
     def __init__(self):
         options = {{"group_id": "finalized"}} if "Consumer" in {kind!r} else {{}}
-        self.client = ottla.{kind}(sys.argv[1], **options)
+        if {metrics}:
+            options["on_metrics"] = lambda _: None
+        self.client = {facade}.{kind}(sys.argv[1], **options)
+        self.loop = asyncio.new_event_loop()
 
     def __del__(self):
-        self.client.close()
+        closing = self.client.close()
+        if closing is not None:
+            self.loop.run_until_complete(closing)
+        self.loop.close()
 
 holder = Holder()
 """
     ran = subprocess.run(
-        [sys.executable, "-c", program, address], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-W", "error", "-c", program, address],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
     )
     assert (ran.returncode, ran.stderr) == (0, "")

@@ -9,7 +9,7 @@ from ottla import _ottla
 from ottla._closing import CLOSE_TIMEOUT, NOT_CLOSED, exit_timeout, failure, left, noting
 from ottla._habits import missing
 from ottla._metrics import check_callback
-from ottla.aio._closing import disconnect
+from ottla.aio._closing import disconnect, ended
 from ottla.aio._reporting import Reports
 from ottla.aio._sasl import with_loop
 
@@ -455,6 +455,8 @@ class Admin:
         Raises:
             KafkaTimeoutError: Not all tasks ended in time. The client is closed anyway.
         """
+        if ended(self._core):
+            return
         deadline = time.monotonic() + (CLOSE_TIMEOUT if timeout is None else timeout)
         try:
             await disconnect(self._core, left(deadline))

@@ -15,7 +15,7 @@ from ottla._assignors import answer_on_loop
 from ottla._closing import CLOSE_TIMEOUT, NOT_CLOSED, exit_timeout, failure, in_listener, left, noting
 from ottla._habits import missing
 from ottla._metrics import check_callback
-from ottla.aio._closing import disconnecting
+from ottla.aio._closing import disconnecting, ended
 from ottla.aio._pace import Pace
 from ottla.aio._reporting import Reports
 from ottla.aio._sasl import with_loop
@@ -549,6 +549,8 @@ class Consumer:
 
     async def _close(self, timeout: float | None, commit: Literal["returned", "earlier"]) -> None:
         """Close after a last commit of all records that were returned, or of what earlier polls returned."""
+        if ended(self._core):
+            return
         if self._is_telling():
             raise in_listener("close")
         deadline = time.monotonic() + (CLOSE_TIMEOUT if timeout is None else timeout)

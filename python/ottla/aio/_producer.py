@@ -9,7 +9,7 @@ from ottla._closing import NOT_CLOSED, deadline_of, exit_timeout, failure, left_
 from ottla._habits import missing
 from ottla._metrics import check_callback
 from ottla._types import PreparedTransaction
-from ottla.aio._closing import disconnect
+from ottla.aio._closing import disconnect, ended
 from ottla.aio._reporting import Reports
 from ottla.aio._sasl import with_loop
 from ottla.aio._transaction import Transaction
@@ -421,6 +421,8 @@ class Producer:
         Raises:
             KafkaError: Some records were undecided in time, or as with `flush`. The producer is closed anyway.
         """
+        if ended(self._core):
+            return
         deadline = deadline_of(timeout)
         try:
             await disconnect(self._core, timeout)

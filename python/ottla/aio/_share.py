@@ -11,7 +11,7 @@ from ottla import _ottla
 from ottla._closing import CLOSE_TIMEOUT, NOT_CLOSED, exit_timeout, failure, left, noting
 from ottla._habits import missing
 from ottla._metrics import check_callback
-from ottla.aio._closing import disconnecting
+from ottla.aio._closing import disconnecting, ended
 from ottla.aio._pace import Pace
 from ottla.aio._reporting import Reports
 from ottla.aio._sasl import with_loop
@@ -304,6 +304,8 @@ class ShareConsumer:
         Raises:
             KafkaTimeoutError: Not all tasks ended in time. The consumer is closed anyway.
         """
+        if ended(self._core):
+            return
         deadline = time.monotonic() + (CLOSE_TIMEOUT if timeout is None else timeout)
         try:
             async with disconnecting(self._core, deadline):
