@@ -157,6 +157,11 @@ class ReadOptions:
     remember_in: str | None = None
     properties: tuple[tuple[str, str], ...] = field(default=(), repr=False)
 
+    @property
+    def stream_start(self) -> Position:
+        """Where a new stream begins: by default at the latest offset, as with Spark's Kafka source."""
+        return self.start or Position("startingOffsets", LATEST)
+
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> "ReadOptions":
         """Check options and give them their types.

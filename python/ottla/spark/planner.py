@@ -110,8 +110,7 @@ class Planner:
 
     def initial(self) -> Offsets:
         """Where a new stream begins."""
-        begins = self._options.start or Position("startingOffsets", LATEST)
-        return self._resolve(begins, self._log.partitions(self._options.topics))
+        return self._resolve(self._options.stream_start, self._log.partitions(self._options.topics))
 
     def latest(self, known: Offsets) -> Offsets:
         """Where all partitions end now, including those discovered since.

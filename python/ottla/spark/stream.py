@@ -13,7 +13,7 @@ from ottla.spark.offsets import Offsets, from_json, named, to_json
 from ottla.spark.options import ReadOptions
 from ottla.spark.past import Past
 from ottla.spark.planner import Planner
-from ottla.spark.positions import LATEST, Position, moves
+from ottla.spark.positions import LATEST, moves
 from ottla.spark.remembered import Remembered
 from ottla.spark.sent import Sent
 from ottla.spark.splitting import tasks
@@ -34,7 +34,7 @@ class StreamReader(Sent, DataSourceStreamReader):
         self._past = Past()
         self._remembered = None if options.remember_in is None else Remembered(options.remember_in)
         self._is_restored = False
-        self._start = options.start or Position("startingOffsets", LATEST)
+        self._start = options.stream_start
         # Where the first batch begins, if that was decided in this process, and whether this process planned its end.
         self._decided: Offsets | None = None
         self._has_planned = False
