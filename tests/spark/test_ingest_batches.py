@@ -7,7 +7,7 @@ import pytest
 
 from ottla.spark.ingest.delta_history import DeltaHistory, kept_by
 from ottla.spark.ingest.identity import Batch, is_added
-from ottla.spark.ingest.plain import IngestError
+from ottla.spark.ingest.spark_errors import IngestError
 
 
 def batch(number, start, end):

@@ -10,10 +10,11 @@ from tests.waiting import wait_for_ours
 
 import ottla
 from ottla.errors import ClosedError
-from ottla.spark import clients, producers
-from ottla.spark.kept import Kept
-from ottla.spark.options import ReadOptions
-from ottla.spark.sink_options import WriteOptions
+from ottla.spark.plan.read_options import ReadOptions
+from ottla.spark.read import range_reader
+from ottla.spark.shared.idle_clients import Kept
+from ottla.spark.write import producers
+from ottla.spark.write.options import WriteOptions
 from ottla.testing import Broker
 
 
@@ -64,19 +65,19 @@ def test_a_broker_that_is_gone_is_not_tried_for_ever(monkeypatch, caplog):
     with Broker(topics=["t"]) as broker:
         given = {"kafka.bootstrap.servers": broker.bootstrap_servers}
         reading = ReadOptions.parse({**given, "subscribe": "t"})
-        with clients.consumer(reading) as consumer:
+        with range_reader.consumer(reading) as consumer:
             consumer.assign([ottla.TopicPartition("t", 0, 0)])
             consumer.poll(0)
-        with clients.admin(reading) as admin, clients.producer(reading) as letters:
+        with range_reader.admin(reading) as admin, range_reader.producer(reading) as letters:
             admin.list_topics()
             letters.send("t", b"").result(30)
         with producers.producer(WriteOptions.parse({**given, "topic": "t"})) as producer:
             producer.send("t", b"").result(30)
         address = broker.bootstrap_servers.split(":")
-    for kept in (clients._idle, producers._idle):
+    for kept in (range_reader._idle, producers._idle):
         monkeypatch.setattr(kept, "limit", 0.2)
         kept.close(lambda _: False)  # it looks at the limit again
-    wait_for_ours(lambda: clients._idle.waiting() == producers._idle.waiting() == [], "idle clients are closed")
+    wait_for_ours(lambda: range_reader._idle.waiting() == producers._idle.waiting() == [], "idle clients are closed")
     for client in (consumer, letters, producer):
         with pytest.raises(ClosedError):
             client.metrics() if client is consumer else client.send("t", b"")

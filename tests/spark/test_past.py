@@ -12,15 +12,16 @@ from pyspark.errors import PySparkException
 from tests.waiting import wait_for_end
 
 import ottla
-from ottla.spark import clients, foreach_batch, stream_kafka
-from ottla.spark.frame import layout, schema
-from ottla.spark.offsets import Range, Seen
-from ottla.spark.options import ReadOptions
-from ottla.spark.past import Past
-from ottla.spark.planner import DataLossError, DataLossWarning, Planner
-from ottla.spark.remembered import Remembered
-from ottla.spark.splitting import split
-from ottla.spark.stream import UnlimitedStreamReader
+from ottla.spark import stream_kafka
+from ottla.spark.plan.planner import DataLossError, DataLossWarning, Planner
+from ottla.spark.plan.read_options import ReadOptions
+from ottla.spark.plan.tasks import split
+from ottla.spark.plan.topic_history import Past
+from ottla.spark.plan.topic_history_file import Remembered
+from ottla.spark.read import foreach_batch, range_reader
+from ottla.spark.read.schema import layout, schema
+from ottla.spark.read.stream import UnlimitedStreamReader
+from ottla.spark.shared.offsets import Range, Seen
 from ottla.testing import Broker
 
 from .conftest import done
@@ -35,7 +36,7 @@ AT = ("t", 0)
 @pytest.fixture(autouse=True)
 def patient(monkeypatch):
     """A look for the last record ends as soon as it is found: on a busy machine that takes longer than a stream would wait."""
-    monkeypatch.setattr(clients, "LOOKING", 30.0)
+    monkeypatch.setattr(range_reader, "LOOKING", 30.0)
 
 
 def options(bootstrap="h:1", **given):
@@ -80,8 +81,8 @@ def await_replicas(cluster):
 def closed():
     """What this process reads by is closed before its brokers are."""
     yield
-    for _, bootstrap, _ in clients._idle.waiting():
-        clients.close_idle(options(bootstrap))
+    for _, bootstrap, _ in range_reader._idle.waiting():
+        range_reader.close_idle(options(bootstrap))
 
 
 @pytest.fixture
@@ -111,7 +112,7 @@ def test_a_topic_made_anew_is_named_with_ids_and_offsets():
 
 
 def test_available_now_compares_the_topics_between_its_batches(monkeypatch):
-    admission = pytest.importorskip("ottla.spark.admission", reason="availableNow came with Spark 4.2")
+    admission = pytest.importorskip("ottla.spark.read.limited_stream", reason="availableNow came with Spark 4.2")
     checked, log = options(maxOffsetsPerTrigger="20"), DictLog({AT: (0, 50)})
     log.ids = {"t": "id-1"}
     made = admission.LimitedStreamReader(checked, layout(checked, schema(checked, {}), {}))
@@ -131,7 +132,7 @@ def test_a_stream_that_catches_up_compares_the_topics_between_its_batches(monkey
 
     checked, log = options(maxOffsetsPerTrigger="20", startingOffsets="earliest"), DictLog({AT: (0, 50)})
     log.ids, written = {"t": "id-1"}, []
-    monkeypatch.setattr(clients, "planner", lambda checked, past: Planner(checked, log, past))
+    monkeypatch.setattr(range_reader, "planner", lambda checked, past: Planner(checked, log, past))
 
     def write(spans, number):
         written.append((number, spans[0].start))
@@ -206,7 +207,7 @@ def test_a_running_query_notices_a_topic_made_anew(topic, tmp_path):
     assert json.loads(kept) == {t.name: {"0": 5}}, "what Spark's own source keeps, and nothing else"
 
 
-@pytest.mark.filterwarnings("default::ottla.spark.planner.DataLossWarning")
+@pytest.mark.filterwarnings("default::ottla.spark.plan.planner.DataLossWarning")
 def test_a_topic_made_anew_is_noticed_after_a_restart_where_the_folder_is_ours(topic, tmp_path):
     t, seen = topic(1), []
 
@@ -236,7 +237,7 @@ def test_a_topic_made_anew_is_noticed_after_a_restart_where_the_folder_is_ours(t
     assert seen == [*range(5), 105, 106]
 
 
-@pytest.mark.filterwarnings("default::ottla.spark.planner.DataLossWarning")
+@pytest.mark.filterwarnings("default::ottla.spark.plan.planner.DataLossWarning")
 def test_a_topic_made_anew_is_noticed_after_a_restart_with_a_folder_to_remember_in(topic, tmp_path):
     """The new one has more records than the checkpoint's offset."""
     t = topic(1)
@@ -384,14 +385,14 @@ def test_a_record_that_was_deleted_since_is_no_loss(kafka):
 
 
 def test_brokers_that_do_not_answer_keep_no_stream_from_going_on(kafka, monkeypatch):
-    monkeypatch.setattr(clients, "LOOKING", 0.3)
+    monkeypatch.setattr(range_reader, "LOOKING", 0.3)
     write(kafka.bootstrap_servers, b"0")
     checked = options(kafka.bootstrap_servers)
     kafka.ignore("Fetch", count=1_000_000)
-    assert clients.KafkaLog(checked).last_seen([Range(*AT, 0, 1)]) == {}
+    assert range_reader.KafkaLog(checked).last_seen([Range(*AT, 0, 1)]) == {}
     kafka.clear_faults()
-    monkeypatch.setattr(clients, "LOOKING", 30.0)
-    assert clients.KafkaLog(checked).last_seen([Range(*AT, 0, 1)]) == {AT: Seen(1, 0)}
+    monkeypatch.setattr(range_reader, "LOOKING", 30.0)
+    assert range_reader.KafkaLog(checked).last_seen([Range(*AT, 0, 1)]) == {AT: Seen(1, 0)}
 
 
 def test_the_first_batch_begins_again_where_it_began(tmp_path):
@@ -412,7 +413,7 @@ def test_the_first_batch_begins_again_where_it_began(tmp_path):
             # As soon as the first batch is past, it is of no use, and another query would begin there.
             again.partitions(end, end)
             assert reader(checked).initialOffset() == {"t": {"0": 5}}
-        clients.close_idle(checked)
+        range_reader.close_idle(checked)
 
 
 @pytest.mark.parametrize("later", [0, 1])
@@ -441,4 +442,4 @@ def test_a_first_batch_whose_beginning_is_not_known_is_named(later):
         fresh = reader(checked)
         begin = fresh.initialOffset()
         assert fresh.partitions(begin, fresh.latestOffset()) == []
-        clients.close_idle(checked)
+        range_reader.close_idle(checked)

@@ -9,9 +9,9 @@ from pyspark.sql import DataFrame, SparkSession
 from ottla.errors import ConfigError
 from ottla.spark.ingest.delta_history import BATCH, OFFSETS, QUERY, DeltaHistory
 from ottla.spark.ingest.identity import Batch, is_added
-from ottla.spark.ingest.published import PublishedFolder
+from ottla.spark.ingest.published_folder import PublishedFolder
 from ottla.spark.ingest.settings import FormatName, Settings, Table
-from ottla.spark.storage import Folder
+from ottla.spark.shared.storage import Folder
 
 
 class Package(NamedTuple):
