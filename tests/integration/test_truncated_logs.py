@@ -12,7 +12,7 @@ import ottla
 from ottla import errors
 from ottla.spark.plan.planner import DataLossError, DataLossWarning
 from ottla.spark.plan.read_options import ReadOptions
-from ottla.spark.read.range_reader import close_idle
+from ottla.spark.read.client_pool import close_idle
 from ottla.spark.read.schema import layout, schema
 from ottla.spark.read.stream import UnlimitedStreamReader
 from tests.integration.conftest import REAL

@@ -14,10 +14,10 @@ import ottla
 from ottla.errors import KafkaTimeoutError, NotFoundError, OffsetOutOfRangeError, TooLargeError, UnreachableError
 from ottla.spark.plan.planner import DataLossError, DataLossWarning
 from ottla.spark.plan.read_options import ReadOptions
-from ottla.spark.read import range_reader
+from ottla.spark.read import client_pool, range_reader
 from ottla.spark.read.schema import layout, schema
 from ottla.spark.shared import worker_process
-from ottla.spark.shared.offsets import Range
+from ottla.spark.shared.ranges import Range
 
 READ = ReadOptions.parse({"kafka.bootstrap.servers": "h:1", "subscribe": "t"})
 LAYOUT = layout(READ, schema(READ, {}), {})
@@ -90,12 +90,12 @@ class Script:
 @pytest.fixture(autouse=True)
 def script(monkeypatch):
     # What other tests in this process left open.
-    range_reader._idle.close()
-    monkeypatch.setattr(range_reader, "Consumer", Script)
+    client_pool._idle.close()
+    monkeypatch.setattr(client_pool, "Consumer", Script)
     for name, value in {"made": [], "errors": [], "first": 0, "offsets": range(100), "end": 100}.items():
         monkeypatch.setattr(Script, name, value, raising=False)
     yield Script
-    range_reader._idle.close()
+    client_pool._idle.close()
 
 
 def options(**given):
@@ -230,13 +230,13 @@ def test_users_properties_reach_the_consumer_and_ours_stay(script):
 
 
 def kept_in_child(answer):
-    answer.send(len(range_reader._idle.waiting()))
+    answer.send(len(client_pool._idle.waiting()))
 
 
 @pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
 def test_consumers_do_not_cross_a_fork():
     read(0, 10)
-    assert len(range_reader._idle.waiting()) == 1
+    assert len(client_pool._idle.waiting()) == 1
     context = multiprocessing.get_context("fork")
     ours, theirs = context.Pipe()
     child = context.Process(target=kept_in_child, args=(theirs,))
@@ -250,12 +250,12 @@ def test_a_dead_letter_is_as_large_as_its_topic_takes(broker):
     options = ReadOptions.parse({"kafka.bootstrap.servers": broker.bootstrap_servers, "subscribe": "t"})
     with ottla.Admin(broker.bootstrap_servers) as admin:
         admin.create_topics([ottla.NewTopic("letters", partitions=1, config={"max.message.bytes": str(4 << 20)})])
-    with range_reader.producer(options) as producer:
+    with client_pool.producer(options) as producer:
         assert producer.send("letters", bytes(3 << 20)).result(30).offset == 0
         refused = producer.send("letters", bytes(5 << 20))
         with pytest.raises(TooLargeError, match="MESSAGE_TOO_LARGE"):
             refused.result(30)
-    range_reader.close_idle(options)
+    client_pool.close_idle(options)
 
 
 @pytest.mark.parametrize(("program", "spared"), [("pyspark.daemon", True), ("pytest", False)])

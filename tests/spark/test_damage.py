@@ -9,9 +9,9 @@ from tests.spark.conftest import close_clients, run_stream
 import ottla
 from ottla.errors import CorruptRecordError
 from ottla.spark.plan.read_options import ReadOptions
-from ottla.spark.read import range_reader
+from ottla.spark.read import kafka_log, range_reader
 from ottla.spark.read.schema import layout, schema
-from ottla.spark.shared.offsets import Range
+from ottla.spark.shared.ranges import Range
 from ottla.testing import Broker
 
 pytestmark = pytest.mark.timeout(180)
@@ -76,10 +76,10 @@ def test_a_range_passes_over_that_batch_and_those_records_alone(kafka, caplog):
 
 def test_a_sample_goes_on_behind_what_cannot_be_read(kafka):
     starts, ends = {("t", 0): 3}, {("t", 0): END}
-    skipping = range_reader.KafkaLog(ReadOptions.parse(options(kafka, onCorrupt="skip")))
+    skipping = kafka_log.KafkaLog(ReadOptions.parse(options(kafka, onCorrupt="skip")))
     assert 0 < skipping.record_bytes(starts, ends)["t", 0] <= 1
     with pytest.raises(CorruptRecordError, match="onCorrupt"):
-        range_reader.KafkaLog(ReadOptions.parse(options(kafka))).record_bytes(starts, ends)
+        kafka_log.KafkaLog(ReadOptions.parse(options(kafka))).record_bytes(starts, ends)
 
 
 def test_batches_and_streams_take_the_option(spark, kafka, tmp_path):

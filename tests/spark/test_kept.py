@@ -11,7 +11,7 @@ from tests.waiting import wait_for_ours
 import ottla
 from ottla.errors import ClosedError
 from ottla.spark.plan.read_options import ReadOptions
-from ottla.spark.read import range_reader
+from ottla.spark.read import client_pool
 from ottla.spark.shared.idle_clients import Kept
 from ottla.spark.write import producers
 from ottla.spark.write.options import WriteOptions
@@ -65,19 +65,19 @@ def test_a_broker_that_is_gone_is_not_tried_for_ever(monkeypatch, caplog):
     with Broker(topics=["t"]) as broker:
         given = {"kafka.bootstrap.servers": broker.bootstrap_servers}
         reading = ReadOptions.parse({**given, "subscribe": "t"})
-        with range_reader.consumer(reading) as consumer:
+        with client_pool.consumer(reading) as consumer:
             consumer.assign([ottla.TopicPartition("t", 0, 0)])
             consumer.poll(0)
-        with range_reader.admin(reading) as admin, range_reader.producer(reading) as letters:
+        with client_pool.admin(reading) as admin, client_pool.producer(reading) as letters:
             admin.list_topics()
             letters.send("t", b"").result(30)
         with producers.producer(WriteOptions.parse({**given, "topic": "t"})) as producer:
             producer.send("t", b"").result(30)
         address = broker.bootstrap_servers.split(":")
-    for kept in (range_reader._idle, producers._idle):
+    for kept in (client_pool._idle, producers._idle):
         monkeypatch.setattr(kept, "limit", 0.2)
         kept.close(lambda _: False)  # it looks at the limit again
-    wait_for_ours(lambda: range_reader._idle.waiting() == producers._idle.waiting() == [], "idle clients are closed")
+    wait_for_ours(lambda: client_pool._idle.waiting() == producers._idle.waiting() == [], "idle clients are closed")
     for client in (consumer, letters, producer):
         with pytest.raises(ClosedError):
             client.metrics() if client is consumer else client.send("t", b"")

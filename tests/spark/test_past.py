@@ -18,10 +18,10 @@ from ottla.spark.plan.read_options import ReadOptions
 from ottla.spark.plan.tasks import split
 from ottla.spark.plan.topic_history import Past
 from ottla.spark.plan.topic_history_file import Remembered
-from ottla.spark.read import foreach_batch, range_reader
+from ottla.spark.read import client_pool, foreach_batch, kafka_log
 from ottla.spark.read.schema import layout, schema
 from ottla.spark.read.stream import UnlimitedStreamReader
-from ottla.spark.shared.offsets import Range, Seen
+from ottla.spark.shared.ranges import Range, Seen
 from ottla.testing import Broker
 
 from .conftest import done
@@ -36,7 +36,7 @@ AT = ("t", 0)
 @pytest.fixture(autouse=True)
 def patient(monkeypatch):
     """A look for the last record ends as soon as it is found: on a busy machine that takes longer than a stream would wait."""
-    monkeypatch.setattr(range_reader, "LOOKING", 30.0)
+    monkeypatch.setattr(kafka_log, "LOOKING", 30.0)
 
 
 def options(bootstrap="h:1", **given):
@@ -81,8 +81,8 @@ def await_replicas(cluster):
 def closed():
     """What this process reads by is closed before its brokers are."""
     yield
-    for _, bootstrap, _ in range_reader._idle.waiting():
-        range_reader.close_idle(options(bootstrap))
+    for _, bootstrap, _ in client_pool._idle.waiting():
+        client_pool.close_idle(options(bootstrap))
 
 
 @pytest.fixture
@@ -132,7 +132,7 @@ def test_a_stream_that_catches_up_compares_the_topics_between_its_batches(monkey
 
     checked, log = options(maxOffsetsPerTrigger="20", startingOffsets="earliest"), DictLog({AT: (0, 50)})
     log.ids, written = {"t": "id-1"}, []
-    monkeypatch.setattr(range_reader, "planner", lambda checked, past: Planner(checked, log, past))
+    monkeypatch.setattr(kafka_log, "planner", lambda checked, past: Planner(checked, log, past))
 
     def write(spans, number):
         written.append((number, spans[0].start))
@@ -385,14 +385,14 @@ def test_a_record_that_was_deleted_since_is_no_loss(kafka):
 
 
 def test_brokers_that_do_not_answer_keep_no_stream_from_going_on(kafka, monkeypatch):
-    monkeypatch.setattr(range_reader, "LOOKING", 0.3)
+    monkeypatch.setattr(kafka_log, "LOOKING", 0.3)
     write(kafka.bootstrap_servers, b"0")
     checked = options(kafka.bootstrap_servers)
     kafka.ignore("Fetch", count=1_000_000)
-    assert range_reader.KafkaLog(checked).last_seen([Range(*AT, 0, 1)]) == {}
+    assert kafka_log.KafkaLog(checked).last_seen([Range(*AT, 0, 1)]) == {}
     kafka.clear_faults()
-    monkeypatch.setattr(range_reader, "LOOKING", 30.0)
-    assert range_reader.KafkaLog(checked).last_seen([Range(*AT, 0, 1)]) == {AT: Seen(1, 0)}
+    monkeypatch.setattr(kafka_log, "LOOKING", 30.0)
+    assert kafka_log.KafkaLog(checked).last_seen([Range(*AT, 0, 1)]) == {AT: Seen(1, 0)}
 
 
 def test_the_first_batch_begins_again_where_it_began(tmp_path):
@@ -413,7 +413,7 @@ def test_the_first_batch_begins_again_where_it_began(tmp_path):
             # As soon as the first batch is past, it is of no use, and another query would begin there.
             again.partitions(end, end)
             assert reader(checked).initialOffset() == {"t": {"0": 5}}
-        range_reader.close_idle(checked)
+        client_pool.close_idle(checked)
 
 
 @pytest.mark.parametrize("later", [0, 1])
@@ -442,4 +442,4 @@ def test_a_first_batch_whose_beginning_is_not_known_is_named(later):
         fresh = reader(checked)
         begin = fresh.initialOffset()
         assert fresh.partitions(begin, fresh.latestOffset()) == []
-        range_reader.close_idle(checked)
+        client_pool.close_idle(checked)

@@ -7,7 +7,7 @@ import pytest
 from ottla.spark.plan.filters import Filter, Narrowing
 from ottla.spark.plan.planner import DataLossError, DataLossWarning, Planner
 from ottla.spark.plan.read_options import ReadOptions
-from ottla.spark.shared.offsets import Range, Seen
+from ottla.spark.shared.ranges import Range, Seen
 
 
 class DictLog:

@@ -17,8 +17,8 @@ from ottla.errors import NotFoundError
 from ottla.spark import register
 from ottla.spark.plan.read_options import ReadOptions
 from ottla.spark.read.columns import COLUMNS, HEADERS
+from ottla.spark.read.kafka_log import KafkaLog
 from ottla.spark.read.map_in_arrow import read_kafka
-from ottla.spark.read.range_reader import KafkaLog
 from ottla.spark.shared.arrow_types import to_arrow
 from ottla.testing import Broker
 

@@ -16,7 +16,7 @@ from ottla.spark.plan.read_options import ReadOptions
 from ottla.spark.read.batch import BatchReader
 from ottla.spark.read.map_in_arrow import _Rows
 from ottla.spark.read.stream import UnlimitedStreamReader
-from ottla.spark.shared.offsets import Range
+from ottla.spark.shared.ranges import Range
 from ottla.spark.source import OttlaDataSource
 from ottla.spark.write.arrow_writer import StreamWriter
 from ottla.spark.write.options import WriteOptions

@@ -5,7 +5,7 @@ import random
 import pytest
 
 from ottla.spark.plan.tasks import join, records_of_tasks, split
-from ottla.spark.shared.offsets import Range
+from ottla.spark.shared.ranges import Range
 
 from .splits import case, recorded, split_by_spark
 

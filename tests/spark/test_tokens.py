@@ -14,7 +14,7 @@ from ottla.errors import AuthenticationError
 from ottla.spark import read_kafka
 from ottla.spark.plan.read_options import ReadOptions
 from ottla.spark.shared import tokens
-from ottla.spark.shared.offsets import Range
+from ottla.spark.shared.ranges import Range
 from ottla.spark.write.options import WriteOptions
 from ottla.testing import Broker
 

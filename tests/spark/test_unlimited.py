@@ -8,7 +8,7 @@ from pyspark import cloudpickle
 from ottla.spark.plan.planner import Planner
 from ottla.spark.plan.read_options import ReadOptions
 from ottla.spark.read import stream
-from ottla.spark.shared.offsets import Range
+from ottla.spark.shared.ranges import Range
 
 from .test_planner import DictLog
 

@@ -1,7 +1,7 @@
 """The data source `ottla`: what Spark calls, on the driver and in executors.
 
 Spark sends these objects around by pickle, so they hold options and plans only; clients are made where they are used
-(`ottla.spark.read.range_reader`). Method names are Spark's (`pyspark.sql.datasource`).
+(`ottla.spark.read.client_pool`). Method names are Spark's (`pyspark.sql.datasource`).
 """
 
 import sys

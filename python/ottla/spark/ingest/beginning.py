@@ -17,7 +17,8 @@ from ottla.spark.plan.checkpoint import Checkpoint
 from ottla.spark.plan.positions import EARLIEST
 from ottla.spark.plan.read_options import ReadOptions
 from ottla.spark.plan.topic_history_file import OPTION
-from ottla.spark.read.range_reader import close_idle, planner
+from ottla.spark.read.client_pool import close_idle
+from ottla.spark.read.kafka_log import planner
 from ottla.spark.shared.offsets import Offsets, to_json
 
 # What else says where to begin, in lower case; the last one only beside a group.

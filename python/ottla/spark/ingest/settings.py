@@ -495,7 +495,7 @@ def _check_properties(options: ReadOptions) -> None:
 
 
 def _check(options: ReadOptions, properties: tuple[tuple[str, str], ...], unless: str | None = None) -> None:
-    from ottla.spark.read.range_reader import close_idle, consumer
+    from ottla.spark.read.client_pool import close_idle, consumer
 
     try:
         with consumer(replace(options, properties=properties)):

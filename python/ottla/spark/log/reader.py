@@ -10,8 +10,9 @@ from ottla import TopicPartition
 from ottla.log import INTERNAL_TOPICS, Log, LogRange, open_log
 from ottla.spark.log.options import LogOptions
 from ottla.spark.plan.read_options import Topics
-from ottla.spark.shared.offsets import Offsets, Partition, Range, Seen, names
+from ottla.spark.shared.offsets import Offsets, Partition, names
 from ottla.spark.shared.pickling import Sent
+from ottla.spark.shared.ranges import Range, Seen
 
 if TYPE_CHECKING:
     import pyarrow as pa

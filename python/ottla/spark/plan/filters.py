@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
-from ottla.spark.shared.offsets import Partition, Range
+from ottla.spark.shared.offsets import Partition
+from ottla.spark.shared.ranges import Range
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MILLISECOND = timedelta(milliseconds=1)

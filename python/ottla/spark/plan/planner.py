@@ -13,7 +13,8 @@ from ottla.spark.plan.positions import EARLIEST, LATEST, Group, Position
 from ottla.spark.plan.read_options import ReadOptions, Topics
 from ottla.spark.plan.tasks import records_of_tasks, split
 from ottla.spark.plan.topic_history import Past
-from ottla.spark.shared.offsets import Offsets, Partition, Range, Seen, names, ranges
+from ottla.spark.shared.offsets import Offsets, Partition, names
+from ottla.spark.shared.ranges import Range, Seen, ranges
 
 LOG = logging.getLogger("ottla.spark")
 

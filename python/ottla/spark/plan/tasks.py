@@ -11,7 +11,8 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from ottla.spark.shared.offsets import Partition, Range
+from ottla.spark.shared.offsets import Partition
+from ottla.spark.shared.ranges import Range
 from ottla.spark.shared.tokens import give
 
 if TYPE_CHECKING:

@@ -9,7 +9,8 @@ Over restarts `checkpoint` keeps it for `stream_kafka`, and `remembered` for `fo
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from ottla.spark.shared.offsets import Offsets, Partition, Range, Seen
+from ottla.spark.shared.offsets import Offsets, Partition
+from ottla.spark.shared.ranges import Range, Seen
 
 
 class Replaced(NamedTuple):

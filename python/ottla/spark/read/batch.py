@@ -24,7 +24,7 @@ class BatchReader(Sent, DataSourceReader):
     def partitions(self) -> Sequence[InputPartition]:
         """One task per partition of the topics that has records, or other numbers by option."""
         from ottla.spark.plan.tasks import tasks
-        from ottla.spark.read.range_reader import planner
+        from ottla.spark.read.kafka_log import planner
 
         spans = planner(self._options).batch(self._narrowing())
         return [InputPartition(task) for task in tasks(self._options, spans)]

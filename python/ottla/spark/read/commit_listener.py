@@ -14,8 +14,8 @@ from pyspark.sql.streaming.listener import (
 
 from ottla.errors import KafkaError
 from ottla.spark.plan.read_options import ReadOptions
+from ottla.spark.read.client_pool import close_idle
 from ottla.spark.read.group_commits import commit
-from ottla.spark.read.range_reader import close_idle
 from ottla.spark.shared.offsets import Offsets, from_json
 
 LOG = logging.getLogger("ottla.spark")

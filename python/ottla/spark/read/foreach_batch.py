@@ -105,7 +105,7 @@ class _Stream:
     """Where one stream stands, and its next batch."""
 
     def __init__(self, options: ReadOptions, checkpoint: Checkpoint, made: Frames, write: Write) -> None:
-        from ottla.spark.read.range_reader import planner
+        from ottla.spark.read.kafka_log import planner
 
         self._options, self._checkpoint, self._frames, self._write = options, checkpoint, made, write
         self._patience = Patience(options.min_offsets, options.max_delay)

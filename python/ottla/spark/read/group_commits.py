@@ -8,7 +8,7 @@ import logging
 
 from ottla.errors import KafkaError
 from ottla.spark.plan.read_options import ReadOptions
-from ottla.spark.read.range_reader import KafkaLog
+from ottla.spark.read.kafka_log import KafkaLog
 from ottla.spark.shared.error_texts import extended
 from ottla.spark.shared.offsets import Offsets
 

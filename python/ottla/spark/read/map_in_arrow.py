@@ -12,8 +12,8 @@ from ottla.spark.read.layout import Layout
 from ottla.spark.read.schema import layout as layout_of
 from ottla.spark.read.schema import look_up
 from ottla.spark.read.schema import schema as schema_of
-from ottla.spark.shared.offsets import Range
 from ottla.spark.shared.pickling import Sent
+from ottla.spark.shared.ranges import Range
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -49,7 +49,7 @@ def read_kafka(
         ValueError: An option is missing, unknown or has a bad value, or the schema does not fit the records.
         KafkaError: The brokers or the registry cannot be asked.
     """
-    from ottla.spark.read.range_reader import planner
+    from ottla.spark.read.kafka_log import planner
 
     checked = ReadOptions.parse(options)
     checked.check_batch()

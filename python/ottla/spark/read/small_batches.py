@@ -17,7 +17,7 @@ from ottla.spark.read.layout import Layout
 from ottla.spark.read.limited_stream import LimitedStreamReader
 from ottla.spark.read.range_reader import read
 from ottla.spark.read.stream import Told
-from ottla.spark.shared.offsets import Range
+from ottla.spark.shared.ranges import Range
 
 # What is small: Spark keeps the rows in the driver's memory until the next micro-batch.
 MOST_OFFSETS = 10_000

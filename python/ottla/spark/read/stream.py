@@ -13,8 +13,9 @@ from ottla.spark.plan.tasks import tasks
 from ottla.spark.plan.topic_history import Past
 from ottla.spark.plan.topic_history_file import Remembered
 from ottla.spark.read.group_commits import commit
+from ottla.spark.read.kafka_log import planner
 from ottla.spark.read.layout import Layout
-from ottla.spark.read.range_reader import planner, read
+from ottla.spark.read.range_reader import read
 from ottla.spark.shared.offsets import Offsets, from_json, named, to_json
 from ottla.spark.shared.pickling import Sent
 

@@ -14,7 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from ottla.errors import AuthenticationError
-from ottla.spark.shared.offsets import Range
+from ottla.spark.shared.ranges import Range
 
 if TYPE_CHECKING:
     # Imported where there are tokens: it brings asyncio, and every session of Spark's looks at this module.
