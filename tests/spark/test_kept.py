@@ -12,7 +12,7 @@ import ottla
 from ottla.errors import ClosedError
 from ottla.spark.plan.read_options import ReadOptions
 from ottla.spark.read import client_pool
-from ottla.spark.shared.idle_clients import Kept
+from ottla.spark.shared.idle_clients import IdleClients
 from ottla.spark.write import producers
 from ottla.spark.write.options import WriteOptions
 from ottla.testing import Broker
@@ -30,7 +30,7 @@ class Client:
 
 
 def test_the_one_that_was_kept_last_is_taken_first():
-    kept = Kept(300.0)
+    kept = IdleClients(300.0)
     first, second, other = Client(), Client(), Client()
     for key, client in (("a", first), ("a", second), ("b", other)):
         kept.keep(key, client)
@@ -40,7 +40,7 @@ def test_the_one_that_was_kept_last_is_taken_first():
 
 
 def test_only_what_is_chosen_is_closed():
-    kept = Kept(300.0)
+    kept = IdleClients(300.0)
     clients_ = {key: Client() for key in ("a", "b")}
     for key, client in clients_.items():
         kept.keep(key, client)
@@ -51,7 +51,7 @@ def test_only_what_is_chosen_is_closed():
 
 
 def test_a_client_that_nobody_takes_is_closed_and_a_later_one_too():
-    kept = Kept(0.05)
+    kept = IdleClients(0.05)
     for _ in range(2):
         client = Client()
         kept.keep("a", client)

@@ -16,8 +16,8 @@ from ottla.spark import stream_kafka
 from ottla.spark.plan.planner import DataLossError, DataLossWarning, Planner
 from ottla.spark.plan.read_options import ReadOptions
 from ottla.spark.plan.tasks import split
-from ottla.spark.plan.topic_history import Past
-from ottla.spark.plan.topic_history_file import Remembered
+from ottla.spark.plan.topic_history import TopicHistory
+from ottla.spark.plan.topic_history_file import TopicHistoryFile
 from ottla.spark.read import client_pool, foreach_batch, kafka_log
 from ottla.spark.read.schema import layout, schema
 from ottla.spark.read.stream import UnlimitedStreamReader
@@ -92,7 +92,7 @@ def kafka():
 
 
 def test_a_topic_made_anew_is_named_with_ids_and_offsets():
-    log, past = DictLog({AT: (0, 50)}), Past()
+    log, past = DictLog({AT: (0, 50)}), TopicHistory()
     log.ids = {"t": "id-1"}
     plan = Planner(options(), log, past)
     assert plan.latest({AT: 20}) == {AT: 50}
@@ -126,7 +126,7 @@ def test_available_now_compares_the_topics_between_its_batches(monkeypatch):
 
 
 def test_a_stream_that_catches_up_compares_the_topics_between_its_batches(monkeypatch):
-    class Kept:
+    class FakeCheckpoint:
         last, begin = (lambda _: None), (lambda _, first: first())
         plan = remember = commit = lambda *_: None
 
@@ -138,14 +138,14 @@ def test_a_stream_that_catches_up_compares_the_topics_between_its_batches(monkey
         written.append((number, spans[0].start))
         log.ids = {"t": "id-2"}
 
-    stream = foreach_batch._Stream(checked, Kept(), lambda _, spans: spans, write)
+    stream = foreach_batch._Stream(checked, FakeCheckpoint(), lambda _, spans: spans, write)
     with pytest.raises(DataLossError, match=r"id id-1 \(t-0 to offset 20\), and the one with id id-2"):
         stream.catch_up(None)
     assert written == [(0, 0)]
 
 
 def test_a_batch_goes_on_behind_the_record_that_was_seen():
-    log, past = DictLog({AT: (0, 50)}), Past()
+    log, past = DictLog({AT: (0, 50)}), TopicHistory()
     plan = Planner(options(minPartitions="2"), log, past)
     assert [span.seen for span in plan.ranges({AT: 0}, {AT: 20})] == [None, None]
     assert plan.ranges({AT: 20}, {AT: 40}) == [Range(*AT, 20, 30, Seen(20, 3)), Range(*AT, 30, 40)]
@@ -154,24 +154,24 @@ def test_a_batch_goes_on_behind_the_record_that_was_seen():
 
 def test_a_batch_that_is_given_again_goes_on_behind_the_same_record():
     """After it was planned nobody knows whether it was done."""
-    log, past = DictLog({AT: (0, 50)}), Past()
+    log, past = DictLog({AT: (0, 50)}), TopicHistory()
     plan = Planner(options(), log, past)
     plan.ranges({AT: 0}, {AT: 20})
-    for again in (past, Past.from_json(json.loads(json.dumps(past.to_json())))):
+    for again in (past, TopicHistory.from_json(json.loads(json.dumps(past.to_json())))):
         batch = Planner(options(), log, again).ranges({AT: 20}, {AT: 40})
         assert batch == [Range(*AT, 20, 40, Seen(20, 3))]
         assert Planner(options(), log, again).ranges({AT: 20}, {AT: 40}) == batch
-        restarted = Past.from_json(json.loads(json.dumps(again.to_json())))
+        restarted = TopicHistory.from_json(json.loads(json.dumps(again.to_json())))
         assert Planner(options(), log, restarted).ranges({AT: 20}, {AT: 40}) == batch
         # Of what was before it, nothing is kept.
         assert len(restarted.to_json()["seen"]) == 2
 
 
 def test_what_is_remembered_of_a_topic_goes_with_it():
-    past = Past()
+    past = TopicHistory()
     past.topics_are({"t": "id-1", "u": "id-3"})
     past.stands({}, {AT: 20, ("u", 0): 9}, {AT: Seen(20, 3), ("u", 0): Seen(8, 1)})
-    kept = Past.from_json(json.loads(json.dumps(past.to_json())))
+    kept = TopicHistory.from_json(json.loads(json.dumps(past.to_json())))
     kept.topics_are({"t": "id-2"})
     assert kept.marked([Range(*AT, 20, 30), Range("u", 0, 9, 12)]) == [
         Range(*AT, 20, 30),
@@ -279,14 +279,14 @@ def test_a_batch_that_is_replayed_after_a_restart_is_compared(tmp_path, where):
 
 def test_a_log_that_was_cut_is_noticed_after_a_restart(tmp_path):
     """By what is kept of the last record before the offset."""
-    past = Past()
+    past = TopicHistory()
     past.topics_are({"t": "id-1"})
     past.stands({}, {AT: 5}, {AT: Seen(5, 3)})
-    folder = Remembered(str(tmp_path))
-    assert folder.past().to_json() == Past().to_json()
-    folder.keep(Past())
+    folder = TopicHistoryFile(str(tmp_path))
+    assert folder.past().to_json() == TopicHistory().to_json()
+    folder.keep(TopicHistory())
     folder.keep(past)
-    assert Remembered(str(tmp_path)).past().marked([Range(*AT, 5, 9)]) == [Range(*AT, 5, 9, Seen(5, 3))]
+    assert TopicHistoryFile(str(tmp_path)).past().marked([Range(*AT, 5, 9)]) == [Range(*AT, 5, 9, Seen(5, 3))]
     assert [path.name for path in tmp_path.iterdir()] == ["topics.json"]
     (tmp_path / "topics.json").write_text("{}")
     with pytest.raises(ValueError, match=f"topics.json in {tmp_path} is damaged"):

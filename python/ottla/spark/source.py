@@ -19,7 +19,7 @@ from ottla.spark.plan.read_options import ReadOptions
 from ottla.spark.read.batch import BatchReader
 from ottla.spark.read.columns import COLUMNS, HEADERS
 from ottla.spark.shared import redaction
-from ottla.spark.shared.pickling import Sent
+from ottla.spark.shared.pickling import Picklable
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import DataSourceStreamReader, DataSourceStreamWriter, DataSourceWriter
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 PUSHDOWN = "pyspark.sql.worker.data_source_pushdown_filters"
 
 
-class OttlaDataSource(Sent, DataSource):
+class OttlaDataSource(Picklable, DataSource):
     """Kafka topics as rows, by `format("ottla")`."""
 
     def __init__(self, options: Mapping[str, str]) -> None:

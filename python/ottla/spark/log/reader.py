@@ -11,7 +11,7 @@ from ottla.log import INTERNAL_TOPICS, Log, LogRange, open_log
 from ottla.spark.log.options import LogOptions
 from ottla.spark.plan.read_options import Topics
 from ottla.spark.shared.offsets import Offsets, Partition, names
-from ottla.spark.shared.pickling import Sent
+from ottla.spark.shared.pickling import Picklable
 from ottla.spark.shared.ranges import Range, Seen
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ottla.spark.read.layout import Layout
 
 
-class LogReader(Sent, DataSourceReader):
+class LogReader(Picklable, DataSourceReader):
     """Reads segments, once."""
 
     def __init__(self, options: LogOptions, layout: "Layout") -> None:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
-from ottla.spark.plan.topic_history import Past
+from ottla.spark.plan.topic_history import TopicHistory
 from ottla.spark.shared.offsets import Offsets, from_json, to_json
 from ottla.spark.shared.storage import Folder
 
@@ -103,7 +103,7 @@ class Checkpoint:
         told = "\n".join((VERSION, json.dumps(about), _text(batch.end)))
         self._make(f"offsets/{batch.number}", told)
 
-    def remember(self, batch: Planned, past: Past) -> None:
+    def remember(self, batch: Planned, past: TopicHistory) -> None:
         """Keep what the stream remembers at the end of a batch, unless it was kept when the batch was given before."""
         self._files.make(f"{PAST}/{batch.number}", json.dumps(past.to_json()))
 
@@ -112,12 +112,12 @@ class Checkpoint:
         """The path of the folder of what is remembered; None if it is not on this machine."""
         return self._files.local(PAST)
 
-    def past(self, batch: Planned) -> Past:
+    def past(self, batch: Planned) -> TopicHistory:
         """What the stream remembers where it goes on; nothing if another source has read the last batch."""
         text = self._files.read(f"{PAST}/{batch.number if batch.done else batch.number - 1}")
         with suppress(ValueError, KeyError, TypeError, AttributeError):
-            return Past.from_json(json.loads(text or "{}"))
-        return Past()
+            return TopicHistory.from_json(json.loads(text or "{}"))
+        return TopicHistory()
 
     def commit(self, batch: Planned) -> None:
         """Keep that a batch is processed, and drop what is long past.

@@ -12,7 +12,7 @@ from ottla.spark.plan.limits import Patience, limit, records_of, waiting
 from ottla.spark.plan.positions import EARLIEST, LATEST, Group, Position
 from ottla.spark.plan.read_options import ReadOptions, Topics
 from ottla.spark.plan.tasks import records_of_tasks, split
-from ottla.spark.plan.topic_history import Past
+from ottla.spark.plan.topic_history import TopicHistory
 from ottla.spark.shared.offsets import Offsets, Partition, names
 from ottla.spark.shared.ranges import Range, Seen, ranges
 
@@ -71,7 +71,7 @@ class Planner:
         past: What a stream remembers of it; None for a batch.
     """
 
-    def __init__(self, options: ReadOptions, log: Log, past: Past | None = None) -> None:
+    def __init__(self, options: ReadOptions, log: Log, past: TopicHistory | None = None) -> None:
         self._options = options
         self._log = log
         self._past = past

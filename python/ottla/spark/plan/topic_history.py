@@ -3,7 +3,7 @@
 A checkpoint holds offsets and nothing else, so that either source can take it up, and an offset fits another topic of
 the same name as well as it fits the old one. So a query remembers beside it the id of each topic (KIP-516), and of each
 partition the last record before the offset where it stands, with the epoch of the leader that wrote it (KIP-320).
-Over restarts `checkpoint` keeps it for `stream_kafka`, and `remembered` for `format("ottla")`.
+Over restarts `checkpoint` keeps it for `stream_kafka`, and `topic_history_file` for `format("ottla")`.
 """
 
 from collections.abc import Iterable, Mapping
@@ -27,7 +27,7 @@ class Replaced(NamedTuple):
     now: str
 
 
-class Past:
+class TopicHistory:
     """What one query remembers. Tasks get none of it but what is in their ranges."""
 
     def __init__(self) -> None:
@@ -36,8 +36,8 @@ class Past:
         # where it begins, as it may be given again after a restart.
         self._seen: dict[tuple[Partition, int], Seen] = {}
 
-    def __reduce__(self) -> "tuple[type[Past], tuple[()]]":
-        return Past, ()
+    def __reduce__(self) -> "tuple[type[TopicHistory], tuple[()]]":
+        return TopicHistory, ()
 
     def replaced(self, ids: Mapping[str, str]) -> list[Replaced]:
         """The topics of these that had another id when they were read."""
@@ -66,7 +66,7 @@ class Past:
         return {"ids": self._ids, "seen": seen}
 
     @classmethod
-    def from_json(cls, told: Mapping[str, Any]) -> "Past":
+    def from_json(cls, told: Mapping[str, Any]) -> "TopicHistory":
         """What was remembered.
 
         Raises:

@@ -10,7 +10,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from ottla.spark.plan.topic_history import Past
+from ottla.spark.plan.topic_history import TopicHistory
 from ottla.spark.shared.offsets import Offsets, from_json, to_json
 
 OPTION = "rememberTopicsIn"
@@ -19,7 +19,7 @@ NAME = "topics.json"
 BEGINNING = "beginning.json"
 
 
-class Remembered:
+class TopicHistoryFile:
     """The text in a folder.
 
     Args:
@@ -29,7 +29,7 @@ class Remembered:
     def __init__(self, folder: str) -> None:
         self._folder = folder
 
-    def past(self) -> Past:
+    def past(self) -> TopicHistory:
         """What was kept; nothing if nothing was.
 
         Raises:
@@ -39,16 +39,16 @@ class Remembered:
         """
         text = self._read(NAME)
         if text is None:
-            return Past()
+            return TopicHistory()
         try:
-            return Past.from_json(json.loads(text))
+            return TopicHistory.from_json(json.loads(text))
         except (ValueError, KeyError, TypeError, AttributeError):
             raise ValueError(
                 f"option {OPTION}: {NAME} in {self._folder} is damaged, or of something else. Name another folder; if "
                 "you are sure that no topic was made anew, delete the file"
             ) from None
 
-    def keep(self, past: Past) -> None:
+    def keep(self, past: TopicHistory) -> None:
         """Keep it in place of what was kept before.
 
         Raises:

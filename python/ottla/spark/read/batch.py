@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from ottla.spark.plan.read_options import ReadOptions
-from ottla.spark.shared.pickling import Sent
+from ottla.spark.shared.pickling import Picklable
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ottla.spark.read.layout import Layout
 
 
-class BatchReader(Sent, DataSourceReader):
+class BatchReader(Picklable, DataSourceReader):
     """Reads a range of every partition, once."""
 
     def __init__(self, options: ReadOptions, layout: "Layout") -> None:

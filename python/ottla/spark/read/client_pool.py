@@ -12,7 +12,7 @@ from ottla import Admin, Consumer, Producer
 from ottla._properties import AdminProperties
 from ottla.errors import ConfigError, KafkaError
 from ottla.spark.plan.read_options import ReadOptions
-from ottla.spark.shared.idle_clients import Kept
+from ottla.spark.shared.idle_clients import IdleClients
 from ottla.spark.shared.tokens import resolved
 
 CLIENT_ID = "ottla-spark"
@@ -31,7 +31,7 @@ ADMIN_PROPERTIES = frozenset(AdminProperties.__annotations__)
 C = TypeVar("C", Admin, Consumer, Producer)
 # Connections are shared by all reads that name the same brokers and properties.
 _Key = tuple[type, str, tuple[tuple[str, str], ...]]
-_idle: Kept[_Key, Any] = Kept(IDLE)
+_idle: IdleClients[_Key, Any] = IdleClients(IDLE)
 
 
 @contextmanager

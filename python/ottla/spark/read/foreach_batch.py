@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from ottla.spark.plan.checkpoint import Checkpoint, Planned
 from ottla.spark.plan.limits import Patience
 from ottla.spark.plan.read_options import ReadOptions
-from ottla.spark.plan.topic_history import Past
+from ottla.spark.plan.topic_history import TopicHistory
 from ottla.spark.plan.topic_history_file import OPTION
 from ottla.spark.read.map_in_arrow import Frames, frames
 from ottla.spark.shared.offsets import Offsets
@@ -111,7 +111,7 @@ class _Stream:
         self._patience = Patience(options.min_offsets, options.max_delay)
         # Asked at once, so that a folder or brokers that do not fit are told to who starts the stream.
         self._last = checkpoint.last()
-        self._past = Past() if self._last is None else checkpoint.past(self._last)
+        self._past = TopicHistory() if self._last is None else checkpoint.past(self._last)
         self._planner: Planner = planner(options, self._past)
         if self._last is None:
             self._first = checkpoint.begin(self._planner.initial)

@@ -15,7 +15,7 @@ from ottla import Admin, Batch, TopicDescription, TopicPartition
 from ottla.errors import CorruptRecordError, KafkaError, KafkaTimeoutError, NotFoundError, OffsetOutOfRangeError
 from ottla.spark.plan.planner import Planner
 from ottla.spark.plan.read_options import ReadOptions, Topics
-from ottla.spark.plan.topic_history import Past
+from ottla.spark.plan.topic_history import TopicHistory
 from ottla.spark.read.client_pool import admin, consumer
 from ottla.spark.read.corrupt_records import pass_over
 from ottla.spark.shared.offsets import Offsets, Partition, names
@@ -253,6 +253,6 @@ def _offsets(told: dict[TopicPartition, int]) -> Offsets:
     return {(at.topic, at.partition): offset for at, offset in told.items()}
 
 
-def planner(options: ReadOptions, past: Past | None = None) -> Planner:
+def planner(options: ReadOptions, past: TopicHistory | None = None) -> Planner:
     """A planner over the cluster that the options name, of a stream that remembers what it has read there."""
     return Planner(options, KafkaLog(options), past)

@@ -11,7 +11,7 @@ from pyspark.sql.streaming.datasource import (
 
 from ottla.spark.plan.read_options import ReadOptions
 from ottla.spark.read.layout import Layout
-from ottla.spark.read.stream import StreamReader, Told
+from ottla.spark.read.stream import OffsetsJson, StreamReader
 from ottla.spark.shared.offsets import Offsets, from_json, to_json
 
 
@@ -40,7 +40,7 @@ class LimitedStreamReader(StreamReader, SupportsTriggerAvailableNow):
         """Remember the end at which the query is to stop."""
         self._target = self._planner().latest({})
 
-    def latestOffset(self, start: Told, limit: ReadLimit) -> Told:
+    def latestOffset(self, start: OffsetsJson, limit: ReadLimit) -> OffsetsJson:
         """Where the next batch ends.
 
         Args:
@@ -61,6 +61,6 @@ class LimitedStreamReader(StreamReader, SupportsTriggerAvailableNow):
         limited = plan.limited if self._target is not None else self._limited
         return to_json(limited(begin, self._latest))
 
-    def reportLatestOffset(self) -> Told | None:
+    def reportLatestOffset(self) -> OffsetsJson | None:
         """The end of the topics at the last request, so that a query's progress shows how far behind it is."""
         return None if self._latest is None else to_json(self._latest)

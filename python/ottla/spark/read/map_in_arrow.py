@@ -12,7 +12,7 @@ from ottla.spark.read.layout import Layout
 from ottla.spark.read.schema import layout as layout_of
 from ottla.spark.read.schema import look_up
 from ottla.spark.read.schema import schema as schema_of
-from ottla.spark.shared.pickling import Sent
+from ottla.spark.shared.pickling import Picklable
 from ottla.spark.shared.ranges import Range
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def frames(spark: "SparkSession", options: ReadOptions, schema: "StructType | st
     return of_ranges
 
 
-class _Rows(Sent):
+class _Rows(Picklable):
     """The rows of tasks, by their numbers."""
 
     def __init__(self, options: ReadOptions, tasks: list[list[Range]], layout: Layout) -> None:

@@ -16,7 +16,7 @@ from ottla.spark.plan.read_options import ReadOptions
 from ottla.spark.read.layout import Layout
 from ottla.spark.read.limited_stream import LimitedStreamReader
 from ottla.spark.read.range_reader import read
-from ottla.spark.read.stream import Told
+from ottla.spark.read.stream import OffsetsJson
 from ottla.spark.shared.ranges import Range
 
 # What is small: Spark keeps the rows in the driver's memory until the next micro-batch.
@@ -73,7 +73,7 @@ class SmallBatchReader(LimitedStreamReader):
         # out what simple readers cannot tell, such as where topics end.
         return type(self) if self._rows is None or WRAPPER is None else WRAPPER
 
-    def partitions(self, start: Told, end: Told) -> Sequence[InputPartition]:
+    def partitions(self, start: OffsetsJson, end: OffsetsJson) -> Sequence[InputPartition]:
         """As above, and reads what is small."""
         if self._rows is not None:
             self._rows, self._leaves_all = None, True
@@ -82,7 +82,7 @@ class SmallBatchReader(LimitedStreamReader):
             self._rows = self._read_now(planned[0].value)
         return planned
 
-    def getCache(self, start: Told, end: Told) -> Iterator[pa.RecordBatch]:  # noqa: ARG002
+    def getCache(self, start: OffsetsJson, end: OffsetsJson) -> Iterator[pa.RecordBatch]:  # noqa: ARG002
         """The rows of the micro-batch that was planned last; Spark calls this at once, and where there are any."""
         rows, self._rows = self._rows or [], None
         return iter(rows)

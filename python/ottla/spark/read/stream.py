@@ -10,30 +10,30 @@ from ottla.spark.plan.planner import Planner
 from ottla.spark.plan.positions import LATEST, moves
 from ottla.spark.plan.read_options import ReadOptions
 from ottla.spark.plan.tasks import tasks
-from ottla.spark.plan.topic_history import Past
-from ottla.spark.plan.topic_history_file import Remembered
+from ottla.spark.plan.topic_history import TopicHistory
+from ottla.spark.plan.topic_history_file import TopicHistoryFile
 from ottla.spark.read.group_commits import commit
 from ottla.spark.read.kafka_log import planner
 from ottla.spark.read.layout import Layout
 from ottla.spark.read.range_reader import read
 from ottla.spark.shared.offsets import Offsets, from_json, named, to_json
-from ottla.spark.shared.pickling import Sent
+from ottla.spark.shared.pickling import Picklable
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 # What Spark keeps in the checkpoint.
-Told = dict[str, dict[str, int]]
+OffsetsJson = dict[str, dict[str, int]]
 
 
-class StreamReader(Sent, DataSourceStreamReader):
+class StreamReader(Picklable, DataSourceStreamReader):
     """What all Spark versions ask of a stream. One object serves a query's driver side; tasks get pickled copies."""
 
     def __init__(self, options: ReadOptions, layout: Layout) -> None:
         self._options, self._layout = options, layout
         self._patience = Patience(options.min_offsets, options.max_delay)
-        self._past = Past()
-        self._remembered = None if options.remember_in is None else Remembered(options.remember_in)
+        self._past = TopicHistory()
+        self._remembered = None if options.remember_in is None else TopicHistoryFile(options.remember_in)
         self._is_restored = False
         self._start = options.stream_start
         # Where the first batch begins, if that was decided in this process, and whether this process planned its end.
@@ -46,7 +46,7 @@ class StreamReader(Sent, DataSourceStreamReader):
             self._past, self._is_restored = self._remembered.past(), True
         return planner(self._options, self._past)
 
-    def initialOffset(self) -> Told:
+    def initialOffset(self) -> OffsetsJson:
         """Where a query begins that has no batch done: where it began before, if it remembers that."""
         kept = self._beginning()
         if kept is not None:
@@ -60,7 +60,7 @@ class StreamReader(Sent, DataSourceStreamReader):
         """Where the first batch begins, as it was kept before; None if it was not, or is the same each time."""
         return None if self._remembered is None or not moves(self._start) else self._remembered.beginning()
 
-    def partitions(self, start: Told, end: Told) -> Sequence[InputPartition]:
+    def partitions(self, start: OffsetsJson, end: OffsetsJson) -> Sequence[InputPartition]:
         """One task per partition that has anything between the two offsets, or other numbers by option; may be none."""
         # A batch that is replayed after a restart is planned before anything else is asked.
         is_first = self._remembered is not None and not self._is_restored
@@ -110,7 +110,7 @@ class StreamReader(Sent, DataSourceStreamReader):
         self._has_planned = True
         return self._planner().within_limits(start, latest, self._patience)
 
-    def commit(self, end: Told) -> None:
+    def commit(self, end: OffsetsJson) -> None:
         """Tell a consumer group what was read, if the user wants it. Spark calls this when the next batch begins."""
         if self._options.commit_group is not None:
             commit(self._options, self._options.commit_group, from_json(end))
@@ -133,18 +133,18 @@ class UnlimitedStreamReader(StreamReader):
         self._initial: Offsets | None = None
         self._at: Offsets | None = None
 
-    def initialOffset(self) -> Told:
+    def initialOffset(self) -> OffsetsJson:
         """Where a query without a checkpoint begins: the same at every call."""
         if self._initial is None:
             self._initial = from_json(super().initialOffset())
         return to_json(self._initial)
 
-    def latestOffset(self) -> Told:  # type: ignore[override]  # the signature before Spark 4.2
+    def latestOffset(self) -> OffsetsJson:  # type: ignore[override]  # the signature before Spark 4.2
         """Where the next batch ends."""
         start = self._at if self._at is not None else from_json(self.initialOffset())
         return to_json(self._limited(start, self._planner().latest(start)))
 
-    def partitions(self, start: Told, end: Told) -> Sequence[InputPartition]:
+    def partitions(self, start: OffsetsJson, end: OffsetsJson) -> Sequence[InputPartition]:
         """As above, and remembers `end`."""
         self._at = from_json(end)
         return super().partitions(start, end)
@@ -159,15 +159,15 @@ class RefusedStream(DataSourceStreamReader):
     def __init__(self, why: Exception) -> None:
         self._why = why
 
-    def initialOffset(self) -> Told:
+    def initialOffset(self) -> OffsetsJson:
         """Raise."""
         raise self._why
 
-    def latestOffset(self, *_: object) -> Told:
+    def latestOffset(self, *_: object) -> OffsetsJson:
         """Raise."""
         raise self._why
 
-    def partitions(self, start: Told, end: Told) -> Sequence[InputPartition]:  # noqa: ARG002
+    def partitions(self, start: OffsetsJson, end: OffsetsJson) -> Sequence[InputPartition]:  # noqa: ARG002
         """Raise."""
         raise self._why
 

@@ -1,6 +1,6 @@
 """How keys and values become typed columns, as the options of a read say it.
 
-All of it is plain data, which travels to executors by pickle. What it means for a frame's columns is `frame`'s
+All of it is plain data, which travels to executors by pickle. What it means for a frame's columns is `read.schema`'s
 business.
 """
 

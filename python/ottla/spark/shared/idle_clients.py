@@ -21,7 +21,7 @@ K = TypeVar("K", bound=Hashable)
 C = TypeVar("C", bound="Admin | Consumer | Producer")
 
 
-class Kept(Generic[K, C]):
+class IdleClients(Generic[K, C]):
     """Clients by what they were made for. One that nobody takes is closed. None crosses a fork.
 
     Args:

@@ -33,7 +33,7 @@ def _open(module: str, name: str, state: bytes) -> Any:
 _open.__module__ = "__main__"
 
 
-class Sent:
+class Picklable:
     """A class whose objects Spark sends to executors. It pickles by cloudpickle alone."""
 
     def __reduce__(self) -> tuple[Any, tuple[str, str, bytes]]:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
 
-from ottla.spark.shared.pickling import Sent
+from ottla.spark.shared.pickling import Picklable
 from ottla.spark.write.options import Columns, WriteOptions
 from ottla.spark.write.writers import send
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-class StreamWriter(Sent, DataSourceStreamArrowWriter):
+class StreamWriter(Picklable, DataSourceStreamArrowWriter):
     """What `df.writeStream` uses."""
 
     def __init__(self, options: WriteOptions, columns: Columns) -> None:

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 
 from ottla import Producer
 from ottla.errors import ConfigError, KafkaError
-from ottla.spark.shared.idle_clients import Kept
+from ottla.spark.shared.idle_clients import IdleClients
 from ottla.spark.shared.tokens import resolved
 from ottla.spark.write.exactly_once import OPTION
 from ottla.spark.write.options import WriteOptions
@@ -26,7 +26,7 @@ _CHECKED_IN_TASKS = ("security.", "ssl.", "sasl.", "https.")
 
 # Connections are shared by all tasks that name the same brokers and properties. Each task has flushed.
 _Key = tuple[str, tuple[tuple[str, str], ...]]
-_idle: Kept[_Key, Producer] = Kept(IDLE)
+_idle: IdleClients[_Key, Producer] = IdleClients(IDLE)
 
 
 def check(options: WriteOptions) -> None:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from ottla import Consumer, Producer
 from ottla._properties import AdminProperties
 from ottla.errors import AuthorizationError, ConfigError, FencedError, KafkaError, TransactionAbortableError
-from ottla.spark.shared.idle_clients import Kept
+from ottla.spark.shared.idle_clients import IdleClients
 from ottla.spark.shared.tokens import resolved
 from ottla.spark.write.exactly_once import ExactlyOnceError, Mark, Once, Task, check_rows, written
 from ottla.spark.write.options import WriteOptions
@@ -40,7 +40,7 @@ _OWN_APIS = frozenset({"FindCoordinator", "InitProducerId", "OffsetFetch", "AddO
 
 # What reads marks is kept for the next task: by the addresses, the properties, the group, and what it waits for.
 _Key = tuple[str, tuple[tuple[str, str], ...], str, str]
-_readers: Kept[_Key, Consumer] = Kept(IDLE)
+_readers: IdleClients[_Key, Consumer] = IdleClients(IDLE)
 
 
 def send_once(

@@ -16,7 +16,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamWriter
 
 from ottla.errors import EncodeError
 from ottla.spark.shared.error_texts import extended
-from ottla.spark.shared.pickling import Sent
+from ottla.spark.shared.pickling import Picklable
 from ottla.spark.shared.tokens import take
 from ottla.spark.write.encodings import KEY_SHOWN, Encoded, failure
 from ottla.spark.write.options import Columns, WriteOptions
@@ -37,7 +37,7 @@ _TYPES = {
 }
 
 
-class BatchWriter(Sent, DataSourceArrowWriter):
+class BatchWriter(Picklable, DataSourceArrowWriter):
     """What `df.write` uses."""
 
     def __init__(self, options: WriteOptions, columns: Columns) -> None:
@@ -48,7 +48,7 @@ class BatchWriter(Sent, DataSourceArrowWriter):
         return send(self._options, self._columns, iterator)
 
 
-class RowStreamWriter(Sent, DataSourceStreamWriter):
+class RowStreamWriter(Picklable, DataSourceStreamWriter):
     """What `df.writeStream` uses under Spark 4.0, which hands a stream's rows over one by one."""
 
     def __init__(self, options: WriteOptions, columns: Columns) -> None:
