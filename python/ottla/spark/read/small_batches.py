@@ -1,7 +1,9 @@
 """Small micro-batches, which the driver reads while it plans them, so that their task needs no Python.
 
-A task in Python costs Spark more than some thousand records take to read. Spark takes rows along with a plan, and keeps
-them where the plan's only task finds them, from one class: what it wraps simple readers in.
+A task in Python costs Spark more than some thousand records take to read: 30 to 50 ms of each micro-batch
+(docs/results/spark.md). Spark takes rows along with a plan, and keeps them where the plan's only task finds them, from
+one class: what it wraps simple readers in. That class is internal, and this is the only file that names it: without it,
+all is left to tasks.
 """
 
 from collections.abc import Generator, Iterator, Sequence
@@ -27,7 +29,7 @@ PATIENCE = 0.5
 
 
 def _wrapper() -> type | None:
-    """The class that Spark takes rows from. It is an internal one: without it, all is left to tasks."""
+    """The class that Spark takes rows from; None if this Spark has no such class."""
     try:
         from pyspark.sql.datasource_internal import _SimpleStreamReaderWrapper
     except ImportError:
@@ -67,24 +69,28 @@ class SmallBatchReader(LimitedStreamReader):
         # Whether all is left to tasks: few records are too large already, or Spark did not take any.
         self._leaves_all = False
 
-    @property  # type: ignore[misc]  # what Spark sees of an object
-    def __class__(self) -> type:
-        # Spark asks whether it has that class. It has while there are rows to take; at any other time Spark would leave
-        # out what simple readers cannot tell, such as where topics end.
-        return type(self) if self._rows is None or WRAPPER is None else WRAPPER
-
     def partitions(self, start: OffsetsJson, end: OffsetsJson) -> Sequence[InputPartition]:
         """As above, and reads what is small."""
         if self._rows is not None:
-            self._rows, self._leaves_all = None, True
+            self._hold(None)
+            self._leaves_all = True
         planned = super().partitions(start, end)
         if len(planned) == 1 and self._is_small(planned[0].value):
-            self._rows = self._read_now(planned[0].value)
+            self._hold(self._read_now(planned[0].value))
         return planned
+
+    def _hold(self, rows: list[pa.RecordBatch] | None) -> None:
+        """Be the class that Spark takes rows from while there are rows, and only then.
+
+        Of that class Spark asks less: it would not learn where the topics end.
+        """
+        self._rows = rows
+        self.__class__ = SmallBatchReader if rows is None or WITH_ROWS is None else WITH_ROWS
 
     def getCache(self, start: OffsetsJson, end: OffsetsJson) -> Iterator[pa.RecordBatch]:  # noqa: ARG002
         """The rows of the micro-batch that was planned last; Spark calls this at once, and where there are any."""
-        rows, self._rows = self._rows or [], None
+        rows = self._rows or []
+        self._hold(None)
         return iter(rows)
 
     def _is_small(self, spans: Sequence[Range]) -> bool:
@@ -111,3 +117,9 @@ class SmallBatchReader(LimitedStreamReader):
         options = replace(self._options, poll_timeout=PATIENCE)
         for span in spans:
             yield from read(options, span, self._layout)
+
+
+# A reader that holds the rows of the micro-batch that it planned last.
+WITH_ROWS: type[SmallBatchReader] | None = (
+    None if WRAPPER is None else type("WithRows", (SmallBatchReader, WRAPPER), {})
+)
