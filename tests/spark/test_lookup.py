@@ -8,7 +8,7 @@ import sys
 import pytest
 from tests.pace import patience
 
-from ottla.spark.lookup import problem
+from ottla.spark.shared.source_lookup import problem
 
 SYSTEM = "/usr/bin:/bin"
 OURS = os.path.dirname(sys.executable)  # noqa: PTH120
@@ -60,7 +60,7 @@ def run(script, *more, **environment):
 
 def test_an_import_says_it_once_and_only_to_drivers(other):
     broken = {"PYSPARK_DRIVER_PYTHON": "jupyter"}
-    script = "import ottla.spark, ottla.spark.java"
+    script = "import ottla.spark, ottla.spark.shared.java"
     assert run(script, **broken).stderr.count('Spark will not find format("ottla") by itself') == 1
     assert run(script, PYSPARK_DRIVER_PYTHON=sys.executable).stderr == ""
     # A worker of Spark's has the driver's environment.
@@ -75,7 +75,7 @@ def test_an_import_says_it_once_and_only_to_drivers(other):
 @pytest.mark.real
 def test_an_import_registers_with_the_session_that_is_there(broker):
     script = f"""
-from ottla.spark.java import ensure_java
+from ottla.spark.shared.java import ensure_java
 ensure_java()
 from pyspark.sql import SparkSession
 spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
