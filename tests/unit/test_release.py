@@ -120,6 +120,11 @@ def test_the_lint_knows_the_oldest_rust():
         assert crate["lints"] == {"workspace": True}, manifest
 
 
+def test_a_python_without_the_gil_turns_it_on():
+    """PyO3 declares a module free of the GIL by default; docs/free-threading.md lists what that needs first."""
+    assert "#[pymodule(gil_used = true)]" in (ROOT / "crates/module/src/lib.rs").read_text()
+
+
 def test_the_supported_versions_are_those_of_the_build():
     support = (ROOT / "docs" / "support.md").read_text()
     rust = re.search(r'^rust-version = "(.*)"', (ROOT / "Cargo.toml").read_text(), re.MULTILINE)[1]
