@@ -275,7 +275,9 @@ class Broker:
         tls = None
         if self._tls is not None:
             identity = self._tls.server() if isinstance(self._tls, Certificates) else self._tls
-            tls = tuple(Path(file).read_text() for file in (identity.certificate, identity.key, identity.ca))
+            tls = tuple(
+                Path(file).read_text(encoding="utf-8") for file in (identity.certificate, identity.key, identity.ca)
+            )
         return {
             "users": list(self._users.items()),
             "aws_keys": list(self._aws_keys.items()),

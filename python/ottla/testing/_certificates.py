@@ -66,7 +66,7 @@ class Certificates:
         self._authority = _ottla.CertificateAuthority("ottla test authority", now - int(DAY), now + 3650 * int(DAY))
         self._count = 0
         self.ca = self.folder / "ca.pem"
-        self.ca.write_text(self._authority.certificate)
+        self.ca.write_text(self._authority.certificate, encoding="utf-8")
 
     def server(
         self, *, hosts: Iterable[str] | None = None, valid_from: float = -DAY, valid_for: float = 365 * DAY
@@ -111,9 +111,9 @@ class Certificates:
         self._count += 1
         certificate = self.folder / f"{kind}-{self._count}.pem"
         key = self.folder / f"{kind}-{self._count}.key"
-        certificate.write_text(pair[0])
+        certificate.write_text(pair[0], encoding="utf-8")
         key.touch(mode=0o600)
-        key.write_text(pair[1])
+        key.write_text(pair[1], encoding="utf-8")
         return Identity(certificate, key, self.ca)
 
     def __enter__(self) -> Self:

@@ -219,7 +219,7 @@ def _session(settings: Settings, given: SparkSession | None) -> Iterator[tuple[S
 
 @contextmanager
 def _signals(stop: Stop) -> Iterator[None]:
-    """SIGINT and SIGTERM ask for an end, if this is the main thread."""
+    """SIGINT, SIGTERM and SIGBREAK, which only Windows has, ask for an end, if this is the main thread."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -227,10 +227,10 @@ def _signals(stop: Stop) -> Iterator[None]:
     def ask(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - a handler's signature
         stop.ask()
 
-    numbers = (signal.SIGINT, signal.SIGTERM)
-    before = [signal.signal(number, ask) for number in numbers]
+    numbers = {signal.SIGINT, signal.SIGTERM, getattr(signal, "SIGBREAK", signal.SIGTERM)}
+    before = {number: signal.signal(number, ask) for number in numbers}
     try:
         yield
     finally:
-        for number, handler in zip(numbers, before, strict=True):
+        for number, handler in before.items():
             signal.signal(number, handler)

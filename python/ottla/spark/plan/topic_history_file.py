@@ -90,7 +90,7 @@ class TopicHistoryFile:
         folder.mkdir(parents=True, exist_ok=True)
         # A driver that dies leaves the one or the other.
         beside = folder / f".{name}.{os.getpid()}"
-        beside.write_text(text)
+        beside.write_text(text, encoding="utf-8")
         beside.replace(folder / name)
 
     def _read(self, name: str) -> str | None:
@@ -98,7 +98,7 @@ class TopicHistoryFile:
             if self._is_url:
                 system, root = self._system()
                 return str(system.cat_file(f"{root}/{name}").decode())
-            return (Path(self._folder) / name).read_text()
+            return (Path(self._folder) / name).read_text(encoding="utf-8")
         except FileNotFoundError:
             return None
 

