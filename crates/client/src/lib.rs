@@ -15,45 +15,23 @@
 //! ```
 
 pub mod admin;
-pub mod attention;
-mod buffers;
-mod calls;
-mod client_ids;
-pub mod consumer;
-mod decode;
-mod decoding;
-mod deliveries;
-pub mod delivery;
-mod driver;
-pub mod events;
-mod link;
-mod membership;
-pub mod producer;
-mod proving;
-mod raised;
-mod rebalancing;
-mod receiving;
-mod sending;
-pub mod share;
-mod shell;
-pub mod signing;
-mod timer;
-mod transaction;
-mod transport;
-mod unread;
-mod wait;
+mod consume;
+mod net;
+mod produce;
+mod runtime;
 
 pub use admin::{
     Admin, ClusterDescription, Each, Epochs, GroupDescription, GroupListing, MemberDescription,
     NewTopic, Node, OffsetSpec, ProducerState, TopicDescription, TopicListing,
     TransactionDescription, TransactionListing,
 };
-pub use consumer::{
+pub use consume::consumer::{
     Aborted, Chunk, Consumer, Decode, Fetched, OffsetAndTimestamp, Rebalance, Start,
 };
-pub use deliveries::{Deliveries, Report};
-pub use delivery::{Delivery, RecordMetadata, Unasked};
-pub use events::{Events, Told};
+pub use consume::rebalances::{LastCommit, Listeners, Polled};
+pub use consume::share::{AcknowledgeType, Acknowledged, Committed, Given, LockId, ShareConsumer};
+pub use consume::{consumer, share};
+pub use net::{attention, signing};
 pub use ottla_engine::call::{GroupMetadata, GroupOffset};
 pub use ottla_engine::config;
 pub use ottla_engine::consumer::{Pattern, QuestionId, Selection};
@@ -63,9 +41,12 @@ pub use ottla_engine::metrics::{self, Metric};
 pub use ottla_engine::observe::{Level, Observed};
 pub use ottla_engine::producer::{Finished, PreparedTransaction};
 pub use ottla_engine::{Config, ConfigError, Damage, Error, ErrorCode, Kind, Role, Written};
-pub use producer::{NoHeaders, Producer, Row, TrySendError};
-pub use rebalancing::{LastCommit, Listeners, Polled};
-pub use share::{AcknowledgeType, Acknowledged, Committed, Given, LockId, ShareConsumer};
+pub use produce::deliveries::{Deliveries, Report};
+pub use produce::delivery::{Delivery, RecordMetadata, Unasked};
+pub use produce::producer::{NoHeaders, Producer, Row, TrySendError};
+pub use produce::{delivery, producer};
+pub use runtime::events;
+pub use runtime::events::{Events, Told};
 
 /// A partition as metadata describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]

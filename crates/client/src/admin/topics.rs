@@ -11,7 +11,7 @@ use ottla_engine::messages::metadata_response::MetadataResponseTopic;
 
 use crate::PartitionInfo;
 use crate::admin::handle::{Admin, Each};
-use crate::calls::unexpected;
+use crate::runtime::calls::unexpected;
 
 /// A topic to create.
 #[derive(Clone, Debug, PartialEq, Eq)]

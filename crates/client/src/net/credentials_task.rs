@@ -11,7 +11,7 @@ use ottla_engine::credentials::Provider;
 use ottla_engine::sasl::{Given, Need, mechanism};
 use ottla_engine::{Config, Error, Kind};
 
-use crate::transport::{nonce, seed};
+use crate::net::transport::{nonce, seed};
 
 /// What was needed, on its way.
 pub(crate) type Giving = Pin<Box<dyn Future<Output = Result<Given, Error>> + Send>>;

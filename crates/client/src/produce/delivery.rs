@@ -11,8 +11,8 @@ use ottla_engine::{Error, Kind};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use crate::attention::{ANSWER, Sockets};
-use crate::transport::{deadline, timeout_at};
+use crate::net::attention::{ANSWER, Sockets};
+use crate::net::transport::{deadline, timeout_at};
 
 /// Where a record was written.
 #[derive(Clone, Debug, PartialEq, Eq)]

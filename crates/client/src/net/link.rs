@@ -13,11 +13,11 @@ use ottla_engine::{Config, Dial, Error, Kind};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use crate::buffers::Buffers;
-use crate::proving::{Giving, Proving, authentication};
-use crate::receiving::{Found, Receiving, hear};
-use crate::sending::{LinkEngine, Sending};
-use crate::transport::{self, Late, Tls, WriteHalf, deadline, now, sleep_until, timeout_at};
+use crate::net::buffers::Buffers;
+use crate::net::credentials_task::{Giving, Proving, authentication};
+use crate::net::receiving::{Found, Receiving, hear};
+use crate::net::sending::{LinkEngine, Sending};
+use crate::net::transport::{self, Late, Tls, WriteHalf, deadline, now, sleep_until, timeout_at};
 
 /// What a connection's task shares with the threads that send on it and read it.
 #[derive(Default)]

@@ -17,18 +17,18 @@ use tokio::runtime::Handle;
 pub use ottla_engine::consumer::{Rebalance, Start};
 pub use ottla_engine::fetched::{Aborted, Fetched};
 
-pub use crate::decode::{Chunk, Decode};
+pub use crate::consume::decode::{Chunk, Decode};
 
 use crate::PartitionInfo;
-use crate::calls;
-use crate::decode::Moment;
-use crate::decoding::{Decoding, Done, Next, Outcome};
-use crate::driver::{Driver, JOIN_TIMEOUT};
-use crate::events::Events;
-use crate::raised::Raised;
-use crate::rebalancing::{LastCommit, Listeners, Polled, Turn};
-use crate::transport::{deadline, now, timeout_at};
-use crate::unread::Unread;
+use crate::consume::decode::Moment;
+use crate::consume::decoding::{Decoding, Done, Next, Outcome};
+use crate::consume::pending_records::Unread;
+use crate::consume::raised_errors::Raised;
+use crate::consume::rebalances::{LastCommit, Listeners, Polled, Turn};
+use crate::net::transport::{deadline, now, timeout_at};
+use crate::runtime::calls;
+use crate::runtime::driver::{Driver, JOIN_TIMEOUT};
+use crate::runtime::events::Events;
 
 /// The consumers of this process.
 static SHARERS: LazyLock<Sharers> = LazyLock::new(Sharers::default);

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use tokio::sync::Notify;
 
-use crate::transport::sleep_until;
+use crate::net::transport::sleep_until;
 
 /// When the timer's task will look at the engine. Kept with the engine, behind its lock.
 #[derive(Debug, Default)]

@@ -18,7 +18,7 @@ use ottla_engine::fetched::Fetched;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use tokio::sync::Notify;
 
-use crate::decode::{Chunk, Decode, Moment};
+use crate::consume::decode::{Chunk, Decode, Moment};
 
 /// Compressed bytes of a piece: enough that handing it over costs nothing, few enough that its records stay in the cache.
 const PIECE: usize = 256 << 10;

@@ -17,7 +17,7 @@ use ottla_engine::observe::Observed;
 use ottla_engine::{Error, Frame, Kind};
 use tokio::io::AsyncWrite;
 
-use crate::transport::{now, say};
+use crate::net::transport::{now, say};
 
 /// Bytes waiting for the socket at which no more requests are encoded, by the connection's task.
 const ENOUGH_TO_WRITE: usize = 4 << 20;

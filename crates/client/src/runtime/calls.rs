@@ -7,9 +7,9 @@ use ottla_engine::call::{Call, CallId, DescribeTopics, EARLIEST, FoundOffset, Li
 use ottla_engine::{Change, Engine, Error, Kind};
 
 use crate::PartitionInfo;
-use crate::driver::Driver;
-use crate::shell::Publish;
-use crate::transport::{deadline, now};
+use crate::net::transport::{deadline, now};
+use crate::runtime::driver::Driver;
+use crate::runtime::shell::Publish;
 
 /// Cancels the call when the caller stops waiting for it.
 struct Waiting<'a, W: Publish> {

@@ -16,7 +16,7 @@ use std::task::{Context, Poll};
 use std::thread::yield_now;
 use std::time::Duration;
 
-use crate::transport::{deadline, now};
+use crate::net::transport::{deadline, now};
 
 /// After so many looks in vain, one after the other, no more waits are let pass before the next look: two to the power of it, less one.
 const MOST_MISSES: u32 = 6;

@@ -7,9 +7,9 @@ use ottla_engine::engine::closed_error;
 use ottla_engine::producer::{Finished, PreparedTransaction, Verb, VerbId, Waited};
 use ottla_engine::{Change, Engine, Error, Kind};
 
-use crate::attention::TRANSACTION;
-use crate::producer::{Batches, Producer};
-use crate::transport::{deadline, now};
+use crate::net::attention::TRANSACTION;
+use crate::net::transport::{deadline, now};
+use crate::produce::producer::{Batches, Producer};
 
 impl Producer {
     /// Gets the producer's identity, and ends what an earlier producer of the same transactional id left open, at most within

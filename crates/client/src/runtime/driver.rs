@@ -8,11 +8,11 @@ use ottla_engine::engine::closed_error;
 use ottla_engine::{Change, Config, Engine, Error, Kind, Role};
 use tokio::runtime::Handle;
 
-use crate::attention::Sockets;
-use crate::events::Events;
-use crate::shell::{Publish, Shell};
-use crate::transport::{deadline, now, timeout_at};
-use crate::wait::Waiter;
+use crate::net::attention::Sockets;
+use crate::net::transport::{deadline, now, timeout_at};
+use crate::runtime::events::Events;
+use crate::runtime::shell::{Publish, Shell};
+use crate::runtime::wait::Waiter;
 
 /// Tasks end at their next await; this is for a machine that is very busy.
 pub(crate) const JOIN_TIMEOUT: Duration = Duration::from_secs(5);

@@ -11,13 +11,13 @@ use ottla_engine::{Change, Config, Engine, Error, Kind, Role};
 use tokio::runtime::Handle;
 
 use crate::PartitionInfo;
-use crate::calls;
-use crate::deliveries::{Deliveries, DeliveriesBuilder};
-use crate::delivery::{Completion, Delivery, Ledger, Unasked};
-use crate::driver::{Driver, JOIN_TIMEOUT};
-use crate::events::Events;
-use crate::shell::Publish;
-use crate::transport::{deadline, now, now_ms};
+use crate::net::transport::{deadline, now, now_ms};
+use crate::produce::deliveries::{Deliveries, DeliveriesBuilder};
+use crate::produce::delivery::{Completion, Delivery, Ledger, Unasked};
+use crate::runtime::calls;
+use crate::runtime::driver::{Driver, JOIN_TIMEOUT};
+use crate::runtime::events::Events;
+use crate::runtime::shell::Publish;
 
 pub(crate) type Batches = Work<Arc<Completion>>;
 

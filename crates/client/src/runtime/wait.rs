@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use tokio::sync::Notify;
 
-use crate::transport::{Late, timeout_at};
+use crate::net::transport::{Late, timeout_at};
 
 /// Who waits, and for what.
 #[derive(Debug, Default)]
@@ -139,7 +139,7 @@ mod tests {
     use ottla_engine::{Config, Engine, Role};
 
     use super::*;
-    use crate::transport::{deadline, now};
+    use crate::net::transport::{deadline, now};
 
     fn calls(count: usize) -> Vec<CallId> {
         let pairs = [("bootstrap.servers", "boot:1")];

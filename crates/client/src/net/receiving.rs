@@ -17,9 +17,9 @@ use ottla_engine::engine::Event;
 use parking_lot::Mutex;
 use tokio::io::{AsyncReadExt, AsyncWrite};
 
-use crate::buffers::{Buffers, Filling};
-use crate::sending::{LinkEngine, Sending};
-use crate::transport::{ReadHalf, broken, hold, now};
+use crate::net::buffers::{Buffers, Filling};
+use crate::net::sending::{LinkEngine, Sending};
+use crate::net::transport::{ReadHalf, broken, hold, now};
 
 /// A read of a large answer that gives less than this has caught up with the network.
 const LITTLE: usize = 64 << 10;

@@ -24,15 +24,15 @@ use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tokio::task::{AbortHandle, JoinSet};
 
-use crate::attention::{Attended, Sockets};
-use crate::buffers::Buffers;
-use crate::client_ids;
-use crate::events::{Events, Seen, Watch};
-use crate::link::Link;
-use crate::sending::LinkEngine;
-use crate::timer::{Alarm, keep_time};
-use crate::transport::{Tls, now, now_ns, seed};
-use crate::wait::Waiters;
+use crate::net::attention::{Attended, Sockets};
+use crate::net::buffers::Buffers;
+use crate::net::link::Link;
+use crate::net::sending::LinkEngine;
+use crate::net::transport::{Tls, now, now_ns, seed};
+use crate::runtime::client_ids;
+use crate::runtime::events::{Events, Seen, Watch};
+use crate::runtime::timer::{Alarm, keep_time};
+use crate::runtime::wait::Waiters;
 
 /// Looks at the engine's lock before a thread sleeps until it is free: a few microseconds.
 const SPINS: usize = 100;

@@ -11,10 +11,10 @@ use ottla_engine::engine::closed_error;
 use ottla_engine::group::assignor::{Question, Reply};
 use ottla_engine::{Change, Engine, Error, Kind};
 
-use crate::calls;
-use crate::consumer::{Consumer, Decode, Following, Inner, Polling};
-use crate::rebalancing::{LastCommit, Listeners, Polled, Turn};
-use crate::unread::Unread;
+use crate::consume::consumer::{Consumer, Decode, Following, Inner, Polling};
+use crate::consume::pending_records::Unread;
+use crate::consume::rebalances::{LastCommit, Listeners, Polled, Turn};
+use crate::runtime::calls;
 
 impl<D: Decode> Consumer<D> {
     /// Reads what the group assigns of these topics. Joining begins with the first poll; `listeners` says which rebalances a poll

@@ -4,7 +4,7 @@ use ottla_protocol::compression::Compression;
 use ottla_protocol::records::{BatchBuilder, Entry, ProducerState, assign_offsets, entries};
 
 use super::*;
-use crate::producer::{Producer, Row};
+use crate::produce::producer::{Producer, Row};
 use ottla_broker::{Broker, BrokerConfig};
 
 /// Offsets of a partition, and where they end.

@@ -19,11 +19,11 @@ use tokio::sync::Notify;
 
 pub use ottla_engine::share_consumer::{AcknowledgeType, Acknowledged, Committed, LockId};
 
-use crate::decode::{Chunk, Decode, Moment};
-use crate::driver::{Driver, JOIN_TIMEOUT};
-use crate::events::Events;
-use crate::raised::Raised;
-use crate::transport::{deadline, now, timeout_at};
+use crate::consume::decode::{Chunk, Decode, Moment};
+use crate::consume::raised_errors::Raised;
+use crate::net::transport::{deadline, now, timeout_at};
+use crate::runtime::driver::{Driver, JOIN_TIMEOUT};
+use crate::runtime::events::Events;
 
 /// A consumer in a share group: a cheap handle. Threads may share it, polls wait for each other.
 pub struct ShareConsumer<D: Decode> {

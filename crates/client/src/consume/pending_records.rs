@@ -9,7 +9,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use crate::consumer::Chunk;
+use crate::consume::consumer::Chunk;
 
 /// Decoded records of one partition, and the row of the next one.
 struct Begun<C> {

@@ -10,12 +10,12 @@ use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 
 use super::explain::{Wanted, explain};
 use super::stream::{Received, TlsReader, TlsWriter, halves};
-use crate::transport::stream::say;
+use crate::net::transport::stream::say;
 
 /// Shakes hands with `host` over a connected socket.
 ///
 /// # Errors
-/// See [`crate::transport::secure()`].
+/// See [`crate::net::transport::secure()`].
 pub(super) async fn shake(
     host: &str,
     mut reader: OwnedReadHalf,

@@ -14,7 +14,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::*;
-use crate::transport::stream::broken;
+use crate::net::transport::stream::broken;
 
 const LIMIT: Duration = Duration::from_secs(20);
 

@@ -8,8 +8,8 @@ use ottla_engine::Error;
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 
-use crate::delivery::{Completion, Ledger, offset_of};
-use crate::transport::deadline;
+use crate::net::transport::deadline;
+use crate::produce::delivery::{Completion, Ledger, offset_of};
 
 /// What became of many records, by row.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -270,7 +270,7 @@ mod tests {
     use ottla_engine::producer::Done;
 
     use super::*;
-    use crate::delivery::Unasked;
+    use crate::produce::delivery::Unasked;
 
     #[test]
     fn rows_that_are_left_are_counted_whether_they_were_sent_or_not() {
