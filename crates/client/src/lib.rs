@@ -53,7 +53,7 @@ pub use consumer::{
 pub use deliveries::{Deliveries, Report};
 pub use delivery::{Delivery, RecordMetadata, Unasked};
 pub use events::{Events, Told};
-pub use ottla_engine::call::{GroupMetadata, GroupOffset};
+pub use ottla_engine::call::{GroupMetadata, GroupOffset, TopicRead};
 pub use ottla_engine::config;
 pub use ottla_engine::consumer::{Pattern, QuestionId, Selection};
 pub use ottla_engine::credentials;

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use ottla_protocol::Uuid;
 
-use crate::call::{GroupMetadata, GroupOffset};
+use crate::call::{GroupMetadata, GroupOffset, TopicRead};
 use crate::change::Change;
 use crate::config::Config;
 use crate::engine::{Engine, closed_error};
@@ -197,6 +197,11 @@ impl Engine<Consumer> {
             })
         });
         each.collect()
+    }
+
+    /// The topics of which callers have read. An offset that a transaction of another client commits belongs to one of them.
+    pub fn topics_read(&self) -> Vec<TopicRead> {
+        self.client.fetcher.topics_read()
     }
 
     /// Says of each offset without a leader epoch which one the record before it has, as far as the consumer was given it.

@@ -1,6 +1,7 @@
 //! Transactions against a scripted cluster: every state, every answer, both protocols.
 
 mod markers;
+mod offsets;
 mod outcome;
 mod two_phase;
 
