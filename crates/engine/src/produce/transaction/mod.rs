@@ -211,7 +211,8 @@ struct Running {
 /// A verb whose end nobody took yet.
 #[derive(Debug)]
 struct EndedVerb {
-    begins: bool,
+    /// The number of the transaction that it opened.
+    opened: Option<u64>,
     result: Result<Finished, Error>,
 }
 
@@ -286,10 +287,13 @@ impl Transaction {
 
     /// Nobody waits for the end of a verb any more. It goes on, but opens no transaction.
     pub(crate) fn give_up(&mut self, id: VerbId) {
-        let ended = self.ended.remove(&id);
-        let began = ended.is_some_and(|ended| ended.begins && ended.result.is_ok());
-        // Others may have used it by now, and even have ended it.
-        if began && matches!(&self.state, State::Open(open) if !open.touched) {
+        let opened = self.ended.remove(&id).and_then(|ended| ended.opened);
+        // Others may have used it by now, and even have begun another one. A record that was not sent yet would become part of the
+        // next transaction.
+        let is_unused = matches!(&self.state, State::Open(open) if !open.touched)
+            && !self.facts.undecided
+            && opened == Some(self.number);
+        if is_unused {
             self.state = State::Ready;
         }
         if let Some(running) = self.running.as_mut().filter(|running| running.id == id) {
@@ -451,8 +455,9 @@ impl Transaction {
     /// The running verb has ended.
     fn finish(&mut self, core: &mut Core, result: Result<Finished, Error>) {
         if let Some(running) = self.running.take().filter(|running| running.awaited) {
-            let begins = running.verb == Verb::Begin;
-            self.ended.insert(running.id, EndedVerb { begins, result });
+            let opens = running.verb == Verb::Begin && result.is_ok();
+            let opened = opens.then_some(self.number);
+            self.ended.insert(running.id, EndedVerb { opened, result });
         }
         core.cluster.context.changes.tell(Change::Transaction);
     }
