@@ -162,6 +162,8 @@ fn explained(error: Error) -> Error {
         Some(
             ErrorCode::UNKNOWN_MEMBER_ID
             | ErrorCode::ILLEGAL_GENERATION
+            // The coordinator lost the group, or an administrator deleted it: who joins creates it again.
+            | ErrorCode::GROUP_ID_NOT_FOUND
             | ErrorCode::FENCED_MEMBER_EPOCH,
         ) => (
             Kind::CommitFailed,
