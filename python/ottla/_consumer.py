@@ -234,7 +234,7 @@ class Consumer(_ottla.SyncConsumer):
                 constructor.
 
         Raises:
-            ArgumentError: A partition is not assigned.
+            ArgumentError: A partition is not assigned; without `partitions`, the group has not assigned any yet.
             ClosedError: The consumer is closed.
         """
         self._core.seek_to(partitions, end=False)
@@ -247,7 +247,7 @@ class Consumer(_ottla.SyncConsumer):
                 constructor.
 
         Raises:
-            ArgumentError: A partition is not assigned.
+            ArgumentError: A partition is not assigned; without `partitions`, the group has not assigned any yet.
             ClosedError: The consumer is closed.
         """
         self._core.seek_to(partitions, end=True)

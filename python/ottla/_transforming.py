@@ -42,6 +42,8 @@ _OURS = {
     "isolation.level": "only committed records are read, and only settled offsets",
     "transactional.id": "pass transactional_id",
 }
+# The topic of what was read was deleted, so that no offset of it is committed.
+_DELETED = "UNKNOWN_TOPIC_ID"
 # To do the work again does not mend these.
 _HOPELESS = frozenset(
     {
@@ -168,7 +170,8 @@ class Progress:
             self._since = time.monotonic()
         self._records += len(batch)
         for partition, span in batch.spans.items():
-            self.first.setdefault(partition, span.start)
+            # It is lower where the topic was deleted and created again since.
+            self.first[partition] = min(self.first.get(partition, span.start), span.start)
         self.next.update(batch.next_offsets)
 
     def wait(self) -> float:
@@ -225,6 +228,9 @@ class Progress:
         self._failures += 1
         if not self._can_pass(error):
             raise error
+        if error.name == _DELETED:
+            # The consumer goes on at the beginning of a topic that was created again: offsets of another are of no use.
+            self.forget([partition for partition in self.first if partition.topic == error.topic])
         if now - self._failing_since > self._settings.retry_for:
             error.add_note(
                 f"no transaction was committed for {self._settings.retry_for:g} s, in {self._failures} attempts"

@@ -187,8 +187,18 @@ class SubscriptionPattern(str):
         return f"SubscriptionPattern({super().__repr__()})"
 
 
-class GroupMetadata(NamedTuple):
+class _Member(NamedTuple):
+    group_id: str
+    generation: int
+    member_id: str
+    group_instance_id: str | None = None
+
+
+class GroupMetadata(_Member):
     """Who a consumer is in its group, as `Consumer.group_metadata` tells it.
+
+    It also keeps which topics the consumer has read so far: so `Producer.send_offsets` commits no offset of a deleted
+    topic to another one that was created under its name.
 
     Attributes:
         group_id: The group.
@@ -198,10 +208,8 @@ class GroupMetadata(NamedTuple):
         group_instance_id: Its `group.instance.id` if it is a static member (KIP-345).
     """
 
-    group_id: str
-    generation: int
-    member_id: str
-    group_instance_id: str | None = None
+    # Topic, partition, the topic's id, and the offset of the next record. They are no part of who the consumer is.
+    _reads: tuple[tuple[str, int, bytes, int], ...] = ()
 
 
 class OffsetAndMetadata(NamedTuple):

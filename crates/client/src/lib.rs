@@ -32,7 +32,7 @@ pub use consume::rebalances::{LastCommit, Listeners, Polled};
 pub use consume::share::{AcknowledgeType, Acknowledged, Committed, Given, LockId, ShareConsumer};
 pub use consume::{consumer, share};
 pub use net::{attention, signing};
-pub use ottla_engine::call::{GroupMetadata, GroupOffset};
+pub use ottla_engine::call::{GroupMetadata, GroupOffset, TopicRead};
 pub use ottla_engine::config;
 pub use ottla_engine::consumer::{Pattern, QuestionId, Selection};
 pub use ottla_engine::credentials;

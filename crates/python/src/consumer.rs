@@ -240,9 +240,10 @@ impl ConsumerCore {
 
     /// Who the consumer is in its group.
     fn group_metadata(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
-        let found = self.client.get()?.group_metadata();
+        let client = self.client.get()?;
+        let found = client.group_metadata();
         found
-            .map(|found| rebalances::metadata(py, &found))
+            .map(|found| rebalances::metadata(py, &found, &client.topics_read()))
             .transpose()
     }
 

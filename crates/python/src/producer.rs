@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ottla_client::{
-    Delivery as Fate, Finished, PreparedTransaction, Producer as Client, TrySendError,
+    Delivery as Fate, Finished, PreparedTransaction, Producer as Client, TopicRead, TrySendError,
 };
 use pyo3::exceptions::PyTypeError;
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -21,7 +21,7 @@ use crate::operation::Operation;
 use crate::outgoing::Outgoing;
 use crate::partitioner::Partitioner;
 use crate::partitions::{group_offsets, numbers};
-use crate::rebalances::member;
+use crate::rebalances::{member, reads};
 use crate::sending::{Sending, Source};
 use crate::unasked::Asked;
 use crate::values::seconds;
@@ -290,7 +290,8 @@ impl ProducerCore {
         timeout: Option<f64>,
     ) -> PyResult<Operation> {
         let (client, timeout) = (self.client.get()?.clone(), seconds(timeout)?);
-        let offsets = group_offsets(offsets)?;
+        let mut offsets = group_offsets(offsets)?;
+        TopicRead::note_in(&mut offsets, &reads(group)?);
         let group = member(group)?;
         Ok(Operation::new(
             async move { client.send_offsets(group, offsets, timeout).await },

@@ -1,10 +1,12 @@
 //! Rebalances of a group, as listeners in Python are told of them.
 
-use ottla_client::{GroupMetadata, Listeners, Pattern, Polled, Rebalance, Selection};
+use ottla_client::{GroupMetadata, Listeners, Pattern, Polled, Rebalance, Selection, TopicRead};
+use ottla_protocol::Uuid;
 use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBytes, PyTuple};
 use pyo3::{PyTraverseError, PyVisit};
 
 use crate::calls;
@@ -153,14 +155,41 @@ pub(crate) fn must_tell(py: Python<'_>, polled: Polled<()>) -> PyResult<Py<PyAny
     Ok(tells.into_pyobject(py)?.to_owned().into_any().unbind())
 }
 
-/// A `GroupMetadata`.
-pub(crate) fn metadata(py: Python<'_>, found: &GroupMetadata) -> PyResult<Py<PyAny>> {
+/// A `GroupMetadata`, which has the topics that the consumer has read on it.
+pub(crate) fn metadata(
+    py: Python<'_>,
+    found: &GroupMetadata,
+    reads: &[TopicRead],
+) -> PyResult<Py<PyAny>> {
     static CLASS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let class = calls::class(&CLASS, py, "ottla._types", "GroupMetadata")?;
     let instance = found.instance_id.as_deref();
     let made =
         class.guarded_call((&*found.group, found.generation, &*found.member_id, instance))?;
+    let rows = reads.iter().map(|read| {
+        let id = PyBytes::new(py, &read.topic_id.0);
+        (&*read.topic, read.partition, id, read.end)
+    });
+    made.setattr(
+        intern!(py, "_reads"),
+        PyTuple::new(py, rows.collect::<Vec<_>>())?,
+    )?;
     Ok(made.unbind())
+}
+
+/// The topics that a consumer has read, of its `GroupMetadata`; none of a group's name.
+pub(crate) fn reads(given: &Bound<'_, PyAny>) -> PyResult<Vec<TopicRead>> {
+    let Some(rows) = given.guarded_optional(intern!(given.py(), "_reads"))? else {
+        return Ok(Vec::new());
+    };
+    let rows: Vec<(String, i32, [u8; 16], i64)> = rows.extract()?;
+    let read = |(topic, partition, id, end): (String, i32, [u8; 16], i64)| TopicRead {
+        topic: topic.into(),
+        partition,
+        topic_id: Uuid(id),
+        end,
+    };
+    Ok(rows.into_iter().map(read).collect())
 }
 
 /// A group's name, or a `GroupMetadata`.

@@ -263,7 +263,7 @@ class Consumer:
                 constructor.
 
         Raises:
-            ArgumentError: A partition is not assigned.
+            ArgumentError: A partition is not assigned; without `partitions`, the group has not assigned any yet.
             ClosedError: The consumer is closed.
         """
         self._core.seek_to(partitions, end=False)
@@ -276,7 +276,7 @@ class Consumer:
                 constructor.
 
         Raises:
-            ArgumentError: A partition is not assigned.
+            ArgumentError: A partition is not assigned; without `partitions`, the group has not assigned any yet.
             ClosedError: The consumer is closed.
         """
         self._core.seek_to(partitions, end=True)

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use ottla_engine::call::{GroupMetadata, GroupOffset, OffsetFetch};
+use ottla_engine::call::{GroupMetadata, GroupOffset, OffsetFetch, TopicRead};
 use ottla_engine::consumer::{CommitId, Consumer as Work, QuestionId, Rebalance, Selection};
 use ottla_engine::engine::closed_error;
 use ottla_engine::group::assignor::{Question, Reply};
@@ -224,6 +224,8 @@ impl<D: Decode> Consumer<D> {
             storage: self.config().offsets_storage,
             group: member.group,
             partitions,
+            // Java gives the ids of its metadata, and raises if they are old. A name is that of the topic which is there now:
+            // brokers delete the offsets of a topic with it.
             topic_ids: BTreeMap::new(),
             require_stable: self.config().read_committed,
             member: None,
@@ -235,6 +237,11 @@ impl<D: Decode> Consumer<D> {
     /// Who the consumer is in its group; `None` without one.
     pub fn group_metadata(&self) -> Option<GroupMetadata> {
         self.inner.driver.with(|engine, _| engine.group_metadata())
+    }
+
+    /// The topics of which callers have read, by which [`TopicRead::note_in`] tells the topics of offsets.
+    pub fn topics_read(&self) -> Vec<TopicRead> {
+        self.inner.driver.with(|engine, _| engine.topics_read())
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use ottla_protocol::Uuid;
 
-use crate::call::{Absence, why_no_leader};
+use crate::call::{Absence, TopicRead, why_no_leader};
 use crate::cluster::{Cluster, Lane, is_denial};
 use crate::error::Error;
 use crate::fetch::fetcher::Fetcher;
@@ -52,6 +52,21 @@ impl Fetcher {
     pub(crate) fn topic_read(&self, topic: &str, partition: i32, offset: i64) -> Uuid {
         let position = self.assignment.get(topic, partition);
         position.map_or(Uuid::ZERO, |position| position.topic_read(offset))
+    }
+
+    /// The topics that callers have read of the assigned partitions, as far as their ids are known.
+    pub(crate) fn topics_read(&self) -> Vec<TopicRead> {
+        let each = self.assignment.each();
+        let each = each.flat_map(|(topic, partition, position)| {
+            let reads = position.topics_read();
+            reads.map(move |(topic_id, end)| TopicRead {
+                topic: Arc::clone(topic),
+                partition,
+                topic_id,
+                end,
+            })
+        });
+        each.collect()
     }
 
     /// The topic's id, as the metadata says; zero if it is not known.

@@ -38,7 +38,9 @@ impl Pattern {
             Ok(regex) => Ok(Pattern(regex)),
             Err(error) => {
                 let text = format!(
-                    "the pattern {text:?} cannot be used: {error}; patterns have no look-around and no back-references"
+                    "the pattern {text:?} cannot be used: {error}; patterns have no look-around and no back-references, as the \
+                     client matches the names of all topics in linear time, and so do brokers that match a SubscriptionPattern \
+                     (RE2). Subscribe to the names, or to a pattern without them"
                 );
                 Err(Error::new(Kind::Argument, text))
             }
