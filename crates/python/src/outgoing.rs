@@ -172,7 +172,10 @@ pub(crate) fn columns(
     })?;
     let partitions = partitions.map(for_all_if(is_no_iterable)).transpose()?;
     each("partitions", partitions, &mut rows, |at, row, partition| {
-        row.partition = noted("partition", at, &partition, partition.guarded_int())?;
+        if !partition.is_none() {
+            let number = noted("partition", at, &partition, partition.guarded_int())?;
+            row.partition = Some(number);
+        }
         Ok(())
     })?;
     let timestamps = timestamps.map(for_all_if(is_no_iterable)).transpose()?;

@@ -3,6 +3,7 @@
 hiddenimports = [
     "array",
     "asyncio",
+    "collections.abc",
     "datetime",
     "ottla._assignors",
     "ottla._callbacks",
