@@ -1,4 +1,4 @@
-"""Python code runs below a call of Rust only where the thread is parked if Python ends it (`crates/python/src/calls.rs`)."""
+"""Python code runs below a call of Rust only where the thread is parked if Python ends it (`crates/python/src/bridge/calls.rs`)."""
 
 import re
 from pathlib import Path

@@ -8,7 +8,7 @@
 //!                   ├── events       what happened, for whoever watches
 //!                   ├── timer        a task that looks at the engine when it asks for that
 //!                   └── link         a task per connection: reads, writes
-//!                         ├── proving    what authentication needs from outside
+//!                         ├── credentials_task  what authentication needs from outside
 //!                         ├── sending    requests on their way to the socket, also by a caller's thread
 //!                         └── receiving  answers on their way from it, also by a thread that waits (attention)
 //!   transport                        sockets, names, the clock, chance: nobody else knows them
@@ -16,6 +16,7 @@
 
 pub mod admin;
 mod consume;
+mod metadata;
 mod net;
 mod produce;
 mod runtime;
@@ -31,6 +32,7 @@ pub use consume::consumer::{
 pub use consume::rebalances::{LastCommit, Listeners, Polled};
 pub use consume::share::{AcknowledgeType, Acknowledged, Committed, Given, LockId, ShareConsumer};
 pub use consume::{consumer, share};
+pub use metadata::PartitionInfo;
 pub use net::{attention, signing};
 pub use ottla_engine::call::{GroupMetadata, GroupOffset, TopicRead};
 pub use ottla_engine::config;
@@ -47,35 +49,3 @@ pub use produce::producer::{NoHeaders, Producer, Row, TrySendError};
 pub use produce::{delivery, producer};
 pub use runtime::events;
 pub use runtime::events::{Events, Told};
-
-/// A partition as metadata describes it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PartitionInfo {
-    /// The partition's number.
-    pub partition: i32,
-    /// The leader's broker id; -1 if there is none at the moment.
-    pub leader: i32,
-    /// Ids of the brokers that hold a replica.
-    pub replicas: Vec<i32>,
-    /// Ids of the brokers whose replica is in sync.
-    pub in_sync: Vec<i32>,
-}
-
-impl PartitionInfo {
-    fn answered(
-        topic: &ottla_engine::messages::metadata_response::MetadataResponseTopic,
-    ) -> Vec<PartitionInfo> {
-        let mut partitions: Vec<_> = topic
-            .partitions
-            .iter()
-            .map(|row| PartitionInfo {
-                partition: row.partition_index,
-                leader: row.leader_id,
-                replicas: row.replica_nodes.to_vec(),
-                in_sync: row.isr_nodes.to_vec(),
-            })
-            .collect();
-        partitions.sort_by_key(|row| row.partition);
-        partitions
-    }
-}

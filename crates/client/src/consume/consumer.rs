@@ -19,12 +19,12 @@ pub use ottla_engine::fetched::{Aborted, Fetched};
 
 pub use crate::consume::decode::{Chunk, Decode};
 
-use crate::PartitionInfo;
 use crate::consume::decode::Moment;
 use crate::consume::decoding::{Decoding, Done, Next, Outcome};
 use crate::consume::pending_records::Unread;
 use crate::consume::raised_errors::Raised;
 use crate::consume::rebalances::{LastCommit, Listeners, Polled, Turn};
+use crate::metadata::PartitionInfo;
 use crate::net::transport::{deadline, now, timeout_at};
 use crate::runtime::calls;
 use crate::runtime::driver::{Driver, JOIN_TIMEOUT};

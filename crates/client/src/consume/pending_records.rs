@@ -9,7 +9,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use crate::consume::consumer::Chunk;
+use crate::consume::decode::Chunk;
 
 /// Decoded records of one partition, and the row of the next one.
 struct Begun<C> {

@@ -10,7 +10,7 @@ pub use ottla_engine::producer::{NoHeaders, Row};
 use ottla_engine::{Change, Config, Engine, Error, Kind, Role};
 use tokio::runtime::Handle;
 
-use crate::PartitionInfo;
+use crate::metadata::PartitionInfo;
 use crate::net::transport::{deadline, now, now_ms};
 use crate::produce::deliveries::{Deliveries, DeliveriesBuilder};
 use crate::produce::delivery::{Completion, Delivery, Ledger, Unasked};

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use ottla_engine::call::{Call, CallId, DescribeTopics, EARLIEST, FoundOffset, ListOffsets};
 use ottla_engine::{Change, Engine, Error, Kind};
 
-use crate::PartitionInfo;
+use crate::metadata::PartitionInfo;
 use crate::net::transport::{deadline, now};
 use crate::runtime::driver::Driver;
 use crate::runtime::shell::Publish;
@@ -96,7 +96,7 @@ pub(crate) async fn partitions_for<W: Publish>(
     let call = DescribeTopics::confirmed(vec![topic.to_owned()]);
     let found = ask(driver, call, timeout).await?;
     match found.into_iter().next() {
-        Some(found) => Ok(PartitionInfo::answered(&found?)),
+        Some(found) => Ok(PartitionInfo::of(&found?)),
         None => Err(unexpected()),
     }
 }

@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
 
-use crate::calls::Guarded;
+use crate::bridge::calls::Guarded;
 
 /// From this size on, work on bytes takes longer than letting other threads run.
 const LONG: usize = 64 << 10;

@@ -15,8 +15,8 @@ use super::data;
 use super::names::Names;
 use super::notation::Notation;
 use super::objects::uuid_class;
-use crate::calls;
-use crate::calls::Guarded;
+use crate::bridge::calls;
+use crate::bridge::calls::Guarded;
 
 /// Bytes from here on are shared with their Python object; to copy fewer costs less.
 const SHARED: usize = 4 << 10;

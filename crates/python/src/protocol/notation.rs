@@ -2,8 +2,8 @@
 
 use pyo3::prelude::*;
 
-use crate::calls::Guarded;
-use crate::errors;
+use crate::bridge::calls::Guarded;
+use crate::bridge::errors;
 
 /// How bytes, uuids and unknown tagged fields are written, and which fields are left out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -9,8 +9,8 @@ use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString};
 
 use super::names::Names;
 use super::notation::Notation;
-use crate::calls;
-use crate::calls::Guarded;
+use crate::bridge::calls;
+use crate::bridge::calls::Guarded;
 
 /// What a version of a message looks like from Python: a dictionary.
 pub(super) fn object<'py>(

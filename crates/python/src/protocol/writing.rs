@@ -12,8 +12,8 @@ use pyo3::pybacked::PyBackedStr;
 use pyo3::types::{PyBytes, PyTuple};
 
 use super::data;
-use crate::calls::Guarded;
-use crate::errors;
+use crate::bridge::calls::Guarded;
+use crate::bridge::errors;
 
 /// The bytes of records.
 #[pyfunction]

@@ -8,9 +8,9 @@ use rustls::{ClientConfig, ClientConnection};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 
+use super::super::stream::say;
 use super::explain::{Wanted, explain};
 use super::stream::{Received, TlsReader, TlsWriter, halves};
-use crate::net::transport::stream::say;
 
 /// Shakes hands with `host` over a connected socket.
 ///
