@@ -93,3 +93,30 @@ def test_a_member_whose_group_is_gone_joins_again(api: Api, broker: Broker, prot
         assert caught.value.name == code
         api(consumer.poll(PATIENCE / 100))
         assert sorted(partition.partition for partition in lost[0]) == [0, 1]
+
+
+def test_metadata_of_offsets_is_counted_in_characters(api: Api) -> None:
+    """Kafka compares `String.length`, which counts UTF-16 units, with offset.metadata.max.bytes."""
+    with (
+        Broker(topics=["t"], config={"offset.metadata.max.bytes": 8}) as broker,
+        api.consumer(broker.bootstrap_servers, **SETTINGS) as consumer,
+        api.producer(broker.bootstrap_servers, transactional_id="tx") as producer,
+    ):
+
+        def commit(metadata: str) -> None:
+            api(consumer.commit({("t", 0): ottla.OffsetAndMetadata(0, metadata)}))
+
+        def send(metadata: str) -> None:
+            api(producer.begin_transaction())
+            try:
+                api(producer.send_offsets({("t", 0): ottla.OffsetAndMetadata(0, metadata)}, "g"))
+            finally:
+                api(producer.abort_transaction())
+
+        for attempt in (commit, send):
+            for metadata in ("ä" * 8, "€" * 8, "😀" * 4):
+                attempt(metadata)
+            for metadata in ("a" * 9, "ä" * 9, "😀" * 4 + "a"):
+                with pytest.raises(errors.KafkaError) as caught:
+                    attempt(metadata)
+                assert caught.value.name == "OFFSET_METADATA_TOO_LARGE"

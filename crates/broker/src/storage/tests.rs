@@ -46,6 +46,7 @@ fn config(segment_bytes: u64) -> LogConfig {
         retention_bytes: None,
         retention_ms: None,
         max_message_bytes: 1 << 20,
+        compression: None,
         timestamp_type: TimestampType::CreateTime,
         timestamp_after_max_ms: i64::MAX,
         compaction: None,
