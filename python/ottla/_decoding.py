@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypedDict
 
+from ottla._columns import text_of
 from ottla._ottla import TypedDecoder
-from ottla._registry import RegisteredSchema, SchemaRegistry, subject_of, unmarked
+from ottla._registry import RegisteredSchema, SchemaRegistry, registry_of, subject_of, unmarked
 from ottla.errors import ArgumentError, NotFoundError, ProtocolError
 
 if TYPE_CHECKING:
@@ -30,7 +32,7 @@ class ArrowSchema(Protocol):
 
 class _Options(TypedDict):
     column: NotRequired[Literal["value", "key"]]
-    registry: NotRequired[SchemaRegistry | None]
+    registry: NotRequired[SchemaRegistry | str | None]
     subject: NotRequired[str | None]
     writer_schema: NotRequired[str | None]
     message: NotRequired[str | None]
@@ -71,7 +73,7 @@ class Decoder:
         format: DecodeFormat = "json",  # noqa: A002 - the name that Spark and others give it
         *,
         column: Literal["value", "key"] = "value",
-        registry: SchemaRegistry | None = None,
+        registry: SchemaRegistry | str | None = None,
         subject: str | None = None,
         writer_schema: str | None = None,
         message: str | None = None,
@@ -100,10 +102,11 @@ class Decoder:
             raise ArgumentError(f"format is one of {', '.join(map(repr, _FORMATS))}, and was {format!r}")
         if isinstance(schema, Decoder):
             raise ArgumentError("a Decoder is made from a schema; pass this one to batch.decode() as it is")
-        self._schema = unmarked(schema)
+        self._schema: Any = unmarked(text_of(schema, format))
+        self._infers = self._schema == "infer"
         self._format: DecodeFormat = format
         self._column: Literal["value", "key"] = column
-        self._registry = registry
+        self._registry: SchemaRegistry | None = registry_of(registry)
         self._subject = subject
         self._writer = unmarked(writer_schema)
         self._message = message
@@ -114,7 +117,7 @@ class Decoder:
         self._native: TypedDecoder | None = None
         self._by_subject: dict[str, TypedDecoder] = {}
         self._refuse_options()
-        if schema is not None or format in {"string", "raw"}:
+        if (schema is not None and not self._infers) or format in {"string", "raw"}:
             self._native = self._make(self._schema)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -128,7 +131,9 @@ class Decoder:
         """
         if self._native is None:
             raise ArgumentError(
-                "a decoder without a schema has that of each topic: pass one, as registry.latest(subject)"
+                "a decoder that infers its columns has those of the first batch: decode one"
+                if self._infers
+                else "a decoder without a schema has that of each topic: pass one, as registry.latest(subject)"
             )
         return self._native.__arrow_c_schema__()
 
@@ -147,6 +152,8 @@ class Decoder:
     def _refuse_others(self, format: DecodeFormat, options: _Options) -> None:  # noqa: A002
         """Refuse what was passed to `Batch.decode` beside this decoder, and would be ignored."""
         own: dict[str, object] = {"format": self._format, **self._options()}
+        if "registry" in options:
+            options = {**options, "registry": registry_of(options["registry"])}
         for name, value in {"format": format, **options}.items():
             if value not in (_DEFAULTS[name], own[name]):
                 raise ArgumentError(f"the decoder has its own {name}: pass it to ottla.Decoder(), not beside a Decoder")
@@ -165,6 +172,8 @@ class Decoder:
             raise ArgumentError(f"format {format!r} needs a schema, or a registry that has one")
         if self._subject is not None and registry is None:
             raise ArgumentError("a subject is of a registry: pass registry=SchemaRegistry(url)")
+        if self._infers and format != "json":
+            raise ArgumentError(f"columns are inferred from JSON alone, and this is {format!r}: pass a schema")
         if self._writer is not None and format != "avro":
             raise ArgumentError(f"writer_schema is for format 'avro', and this is {format!r}")
         if self._message is not None and format != "protobuf":
@@ -195,13 +204,20 @@ class Decoder:
             UnreachableError: The registry cannot be reached.
         """
         kept = [keep] if isinstance(keep, str) else list(keep or ())
-        native = self._of_subject(batch) if self._native is None else self._native
+        native = self._native or (self._inferred(batch) if self._infers else self._of_subject(batch))
         decoded = native.decode(batch, mode, kept, corrupt_column, None)
         if decoded is None:
             # Only a batch with schemas that are new is gone through for their ids.
             missing = self._bring_writers(native, batch)
             decoded = native.decode(batch, mode, kept, corrupt_column, missing)
         return decoded
+
+    def _inferred(self, batch: Batch) -> TypedDecoder:
+        """For the columns of the first batch, which those after it have, too."""
+        with self._lock:
+            if self._native is None:
+                self._native = TypedDecoder.inferred(batch, self._column, self._framed, self._select)
+            return self._native
 
     def _of_subject(self, batch: Batch) -> TypedDecoder:
         """For the registry's latest schema of the subject, which is that of the batch's topic unless it was passed."""
@@ -290,8 +306,8 @@ class Decoder:
             options["text"] = schema
         elif schema is not None and not hasattr(schema, "__arrow_c_schema__"):
             raise ArgumentError(
-                f"a schema for format {self._format!r} is a pyarrow.Schema, another object with __arrow_c_schema__, or "
-                f"the text of a schema, not {type(schema).__name__}"
+                f"a schema for format {self._format!r} is a dict of columns, a pyarrow.Schema, another object with "
+                f"__arrow_c_schema__, or the text of a schema, not {type(schema).__name__}"
             )
         else:
             options["schema"] = schema
@@ -304,7 +320,9 @@ class Decoder:
         return TypedDecoder(self._format, self._column, **options)
 
 
-DecodeSchema: TypeAlias = ArrowSchema | str | bytes | type | RegisteredSchema | Decoder | None
+DecodeSchema: TypeAlias = (
+    ArrowSchema | str | bytes | type | Mapping[str, Any] | list[Any] | RegisteredSchema | Decoder | None
+)
 
 
 def decode(

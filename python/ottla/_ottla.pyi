@@ -350,7 +350,7 @@ class Batch:
         column: Literal["value", "key"] = "value",
         mode: Literal["fail", "permissive", "drop"] = "fail",
         keep: Iterable[str] | None = None,
-        registry: SchemaRegistry | None = None,
+        registry: SchemaRegistry | str | None = None,
         subject: str | None = None,
         writer_schema: str | None = None,
         message: str | None = None,
@@ -365,8 +365,10 @@ class Batch:
         the loop free. To decode many batches, make an `ottla.Decoder` once and pass it as `schema`.
 
         Args:
-            schema: What to decode to. A `pyarrow.Schema`, or another object with `__arrow_c_schema__`, for json, avro
-                and csv; the text of an Avro schema or a JSON Schema; Protobuf descriptors as bytes, or a generated
+            schema: What to decode to. Columns: a dict of names and types (`{"item": str, "n": "decimal(8,2)"}`), a
+                text of Spark's SQL (`"item string, n decimal(8,2)"`), a `pyarrow.Schema` or another object with
+                `__arrow_c_schema__`, or for json "infer", for those of the first records. A schema of the format: an
+                Avro schema or a JSON Schema, as text or as a dict; Protobuf descriptors as bytes, or a generated
                 message class; a `RegisteredSchema`. None takes the latest schema of the registry's subject.
                 A `Decoder` brings its own format and options: others beside it are refused.
             format: "json", "avro", "protobuf", "csv", "string" or "raw".
@@ -375,8 +377,8 @@ class Batch:
                 columns null and puts their bytes into `corrupt_column`; "drop" leaves them out. With the last two,
                 `bad` of the result has them, with the reason.
             keep: Columns of the records to put before the typed ones, such as "key", "topic" and "offset".
-            registry: A `SchemaRegistry`. Values then begin with a schema id, or have it in a header, as Confluent's
-                serializers write them.
+            registry: A `SchemaRegistry`, or its URL. Values then begin with a schema id, or have it in a header, as
+                Confluent's serializers write them.
             subject: The subject whose schemas the ids are; None for that of the record's topic, `TOPIC-value` or
                 `TOPIC-key`. It decides the registry's context, as in `":.staging:orders-value"`.
             writer_schema: The Avro schema that the data was written with, if it is not `schema` and there is no
@@ -418,6 +420,19 @@ class Decoded:
         Raises:
             ImportError: pyarrow is not installed.
         """
+    def to_polars(self) -> Any:
+        """The columns as a `polars.DataFrame`, without a copy.
+
+        Raises:
+            ImportError: polars is not installed.
+        """
+    def to_pandas(self) -> Any:
+        """The columns as a `pandas.DataFrame`.
+
+        Raises:
+            ImportError: pandas or pyarrow is not installed.
+        """
+    def _repr_html_(self) -> str: ...
     def __arrow_c_schema__(self) -> Any: ...
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any: ...
     def __reduce__(self) -> NoReturn: ...
@@ -440,6 +455,8 @@ class TypedDecoder:
         select: list[str] | None = None,
     ) -> Self: ...
     def __arrow_c_schema__(self) -> Any: ...
+    @staticmethod
+    def inferred(batch: Batch, column: str, framed: bool, select: list[str] | None) -> TypedDecoder: ...
     @staticmethod
     def topics(batch: Batch) -> list[str]: ...
     def unknown_ids(self, batch: Batch) -> list[tuple[str, int | bytes]]: ...
@@ -477,6 +494,8 @@ class TypedEncoder:
         message: str | None = None,
         schema_id: int | None = None,
     ) -> Self: ...
+    @staticmethod
+    def avro_schema(columns: Any) -> str: ...
     @staticmethod
     def registered_file(descriptors: list[bytes]) -> tuple[bytes, list[str]]: ...
     def encode(self, data: Any, settle: Callable[[], TypedEncoder] | None = None) -> Encoded: ...
@@ -726,7 +745,7 @@ class ProducerCore:
         self,
         topic: str,
         values: Iterable[Data | None] | ArrowArray | ArrowStream,
-        keys: Iterable[Data | None] | Data | None,
+        keys: Iterable[Data | None] | ArrowArray | ArrowStream | Data | None,
         partitions: Iterable[int | None] | int | None,
         timestamps: Iterable[int | datetime | None] | int | datetime | None,
         headers: Iterable[Headers | None] | Headers | None,

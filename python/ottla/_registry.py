@@ -6,6 +6,7 @@ import base64
 import json
 import threading
 import time
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from ottla._ottla import __version__
@@ -37,6 +38,26 @@ T = TypeVar("T")
 def unmarked(schema: T) -> T | str:
     """A schema without the byte order mark that editors on Windows begin a file with."""
     return schema.removeprefix("\ufeff") if isinstance(schema, str) else schema
+
+
+def registry_of(given: object) -> Any:
+    """A registry, or that of a URL.
+
+    Raises:
+        ArgumentError: It is neither.
+        ConfigError: The URL cannot be used.
+    """
+    if isinstance(given, str):
+        return _at(given)
+    if given is None or hasattr(given, "schema"):
+        return given
+    raise ArgumentError(f"registry is a SchemaRegistry or its URL, not {type(given).__name__}")
+
+
+# A loop that passes the URL each time asks for each schema once.
+@lru_cache(maxsize=16)
+def _at(url: str) -> SchemaRegistry:
+    return SchemaRegistry(url)
 
 
 def subject_of(topic: str, column: str, schema: object = None) -> str:

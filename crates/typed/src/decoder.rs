@@ -18,6 +18,9 @@ use crate::{csv, json};
 /// How many schemas one batch makes a decoder ask for: any record can name any id, and each costs a question.
 pub const MOST_NEW_IDS: usize = 1_000;
 
+/// How many rows tell the columns of all.
+const MOST_INFERRED: usize = 1_000;
+
 /// Ids that have no schema now, and why: their rows are bad. A later batch may find that they have one.
 pub type Missing = FxHashMap<SchemaId, String>;
 
@@ -137,6 +140,29 @@ impl Decoder {
     pub fn raw(name: &str) -> Result<Self, SchemaError> {
         let field = Field::new(name, DataType::Binary, true);
         Self::of(Fields::from(vec![field]), Framing::Plain, Format::Raw)
+    }
+
+    /// JSON objects, with the columns that the first of these rows have.
+    ///
+    /// # Errors
+    /// [`SchemaError`] if none of them is an object.
+    pub fn inferred<'a>(
+        rows: impl Iterator<Item = Row<'a>>,
+        framing: Framing,
+    ) -> Result<Self, SchemaError> {
+        let payloads = rows.filter_map(|row| {
+            let value = row.value?;
+            match framing {
+                Framing::Plain => Some(value),
+                Framing::Confluent => Some(Framed::new(value, row.schema_id).ok()?.payload()),
+            }
+        });
+        let fields = json::infer(payloads.take(MOST_INFERRED)).ok_or_else(|| {
+            SchemaError::new(
+                "no record is a JSON object with fields, whose columns could be inferred: pass a schema",
+            )
+        })?;
+        Self::json(fields, framing)
     }
 
     /// Avro data, with the columns of a reader's schema in Avro's JSON. `references` are schemas that it names.

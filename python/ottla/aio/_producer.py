@@ -123,7 +123,7 @@ class Producer:
         topic: str,
         values: Iterable[Data | None] | ArrowArray | ArrowStream,
         *,
-        keys: Iterable[Data | None] | Data | None = None,
+        keys: Iterable[Data | None] | ArrowArray | ArrowStream | Data | None = None,
         partitions: Iterable[int | None] | int | None = None,
         timestamps: Iterable[int | datetime | None] | int | datetime | None = None,
         headers: Iterable[Headers | None] | Headers | None = None,
@@ -133,7 +133,7 @@ class Producer:
         Args:
             topic: The topic's name.
             values: An iterable of what `send` takes as a value, or an Arrow column of binary or text values.
-            keys: One key per value, each as in `send`; or one for all.
+            keys: One key per value, each as in `send`, or an Arrow column of binary or text keys; or one for all.
             partitions: One partition number per value, where None lets the partitioner choose; or one for all.
             timestamps: One timestamp per value, each as in `send`; or one for all.
             headers: Headers per value, each as in `send`; or one dict or list of pairs for all.

@@ -436,8 +436,10 @@ impl Batch {
     /// the loop free. To decode many batches, make an `ottla.Decoder` once and pass it as `schema`.
     ///
     /// Args:
-    ///     schema: What to decode to. A `pyarrow.Schema`, or another object with `__arrow_c_schema__`, for json, avro
-    ///         and csv; the text of an Avro schema or a JSON Schema; Protobuf descriptors as bytes, or a generated
+    ///     schema: What to decode to. Columns: a dict of names and types (`{"item": str, "n": "decimal(8,2)"}`), a
+    ///         text of Spark's SQL (`"item string, n decimal(8,2)"`), a `pyarrow.Schema` or another object with
+    ///         `__arrow_c_schema__`, or for json "infer", for those of the first records. A schema of the format: an
+    ///         Avro schema or a JSON Schema, as text or as a dict; Protobuf descriptors as bytes, or a generated
     ///         message class; a `RegisteredSchema`. None takes the latest schema of the registry's subject.
     ///         A `Decoder` brings its own format and options: others beside it are refused.
     ///     format: "json", "avro", "protobuf", "csv", "string" or "raw".
@@ -446,8 +448,8 @@ impl Batch {
     ///         columns null and puts their bytes into `corrupt_column`; "drop" leaves them out. With the last two,
     ///         `bad` of the result has them, with the reason.
     ///     keep: Columns of the records to put before the typed ones, such as "key", "topic" and "offset".
-    ///     registry: A `SchemaRegistry`. Values then begin with a schema id, or have it in a header, as Confluent's
-    ///         serializers write them.
+    ///     registry: A `SchemaRegistry`, or its URL. Values then begin with a schema id, or have it in a header, as
+    ///         Confluent's serializers write them.
     ///     subject: The subject whose schemas the ids are; None for that of the record's topic, `TOPIC-value` or
     ///         `TOPIC-key`. It decides the registry's context, as in `":.staging:orders-value"`.
     ///     writer_schema: The Avro schema that the data was written with, if it is not `schema` and there is no

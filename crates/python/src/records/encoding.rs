@@ -6,11 +6,12 @@ use arrow_buffer::{BooleanBufferBuilder, NullBuffer, OffsetBuffer, ScalarBuffer}
 use arrow_schema::DataType;
 use ottla_typed::{EncodeError, Encoder, SchemaError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyCapsule};
+use pyo3::types::{PyBytes, PyCapsule, PyString};
 
 use crate::bridge::calls::Guarded;
 use crate::bridge::errors;
 use crate::records::arrow;
+use crate::records::typed::fields_of;
 
 /// An encoder of keys or values for one schema. Threads may share it.
 #[pyclass(frozen, module = "ottla._ottla")]
@@ -57,6 +58,16 @@ impl TypedEncoder {
     ) -> PyResult<(Bound<'py, PyBytes>, Vec<String>)> {
         let (file, imports) = ottla_typed::last_file(&descriptors).map_err(invalid)?;
         Ok((PyBytes::new(py, file), imports))
+    }
+
+    /// The text of an Avro schema for columns, declared in Spark's SQL or by an Arrow schema.
+    #[staticmethod]
+    fn avro_schema(columns: &Bound<'_, PyAny>) -> PyResult<String> {
+        let fields = match columns.cast::<PyString>() {
+            Ok(text) => ottla_typed::ddl_fields(text.to_str()?).map_err(invalid)?,
+            Err(_) => fields_of(columns)?,
+        };
+        ottla_typed::avro_schema(&fields).map_err(invalid)
     }
 
     /// Encodes each row of a table, or of a column of structs, on this thread and without the interpreter. `settle` is called once

@@ -9,6 +9,7 @@ use arrow_schema::{Field, Fields, Schema, SchemaRef};
 use ottla_columnar::Columns;
 use ottla_typed::{
     BadRow, DecodeError, Decoder, Framing, MOST_NEW_IDS, Missing, Mode, Row, SchemaError, SchemaId,
+    ddl_fields, is_ddl,
 };
 use parking_lot::RwLock;
 use pyo3::intern;
@@ -20,7 +21,7 @@ use crate::bridge::calls::Guarded;
 use crate::bridge::{calls, errors};
 use crate::records::arrow;
 use crate::records::batch::{Batch, Chunk};
-use crate::records::table::pyarrow_table;
+use crate::records::table::{pandas_frame, polars_frame, pyarrow_table};
 
 /// A decoder of keys or values for one schema. Threads may share it.
 #[pyclass(frozen, module = "ottla._ottla")]
@@ -65,6 +66,16 @@ enum Side {
 }
 
 impl Side {
+    fn named(column: &str) -> PyResult<Self> {
+        match column {
+            "key" => Ok(Side::Key),
+            "value" => Ok(Side::Value),
+            _ => Err(errors::argument(&format!(
+                "column is \"key\" or \"value\", and was {column:?}"
+            ))),
+        }
+    }
+
     fn of(self, columns: &Columns, row: usize) -> Option<&[u8]> {
         match self {
             Side::Key => columns.key(row),
@@ -116,21 +127,14 @@ impl TypedDecoder {
         framed: bool,
         select: Option<Vec<String>>,
     ) -> PyResult<Self> {
-        let side = match column {
-            "key" => Side::Key,
-            "value" => Side::Value,
-            _ => {
-                return Err(errors::argument(&format!(
-                    "column is \"key\" or \"value\", and was {column:?}"
-                )));
-            }
+        let side = Side::named(column)?;
+        // The text of a schema declares columns, unless it is that of the format.
+        let (fields, text) = match (schema, text) {
+            (Some(schema), text) => (Some(fields_of(schema)?), text),
+            (None, Some(text)) if is_ddl(text) => (Some(ddl_fields(text).map_err(invalid)?), None),
+            (None, text) => (None, text),
         };
-        let fields = schema.map(fields_of).transpose()?;
-        let framing = if framed {
-            Framing::Confluent
-        } else {
-            Framing::Plain
-        };
+        let framing = framing(framed);
         let decoder = match (kind, fields, text) {
             ("json", Some(fields), _) => Decoder::json(fields, framing),
             ("json", None, Some(text)) => Decoder::json_schema(text, framing, select.as_deref()),
@@ -153,18 +157,27 @@ impl TypedDecoder {
                 "format {kind:?} does not take this schema"
             ))),
         };
-        let decoder = match select {
-            Some(names) => decoder.and_then(|decoder| decoder.select(&names)),
-            None => decoder,
-        };
-        let known = Known {
-            none: Arc::new(decoder.map_err(invalid)?),
-            by_topic: HashMap::new(),
-        };
-        Ok(Self {
-            known: RwLock::new(Arc::new(known)),
-            side,
-        })
+        Self::of(decoder, side, select.as_deref())
+    }
+
+    /// A decoder of JSON with the columns of a batch's first records.
+    #[staticmethod]
+    fn inferred(
+        py: Python<'_>,
+        batch: &Bound<'_, Batch>,
+        column: &str,
+        framed: bool,
+        select: Option<Vec<String>>,
+    ) -> PyResult<Self> {
+        let side = Side::named(column)?;
+        let chunks = batch.get().chunks();
+        let decoder = py.detach(|| {
+            let rows = chunks
+                .iter()
+                .flat_map(|chunk| side.rows(chunk.columns(), framed));
+            Decoder::inferred(rows, framing(framed))
+        });
+        Self::of(decoder, side, select.as_deref())
     }
 
     /// The topics of a batch's records, each once.
@@ -302,6 +315,25 @@ impl TypedDecoder {
 }
 
 impl TypedDecoder {
+    fn of(
+        decoder: Result<Decoder, SchemaError>,
+        side: Side,
+        select: Option<&[String]>,
+    ) -> PyResult<Self> {
+        let decoder = match select {
+            Some(names) => decoder.and_then(|decoder| decoder.select(names)),
+            None => decoder,
+        };
+        let known = Known {
+            none: Arc::new(decoder.map_err(invalid)?),
+            by_topic: HashMap::new(),
+        };
+        Ok(Self {
+            known: RwLock::new(Arc::new(known)),
+            side,
+        })
+    }
+
     /// What is known now. To be called without the GIL.
     fn known(&self) -> Arc<Known> {
         Arc::clone(&self.known.read())
@@ -525,6 +557,29 @@ impl Decoded {
         pyarrow_table(slf.as_any())
     }
 
+    /// The columns as a `polars.DataFrame`, without a copy.
+    ///
+    /// Raises:
+    ///     ImportError: polars is not installed.
+    fn to_polars<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        polars_frame(slf.as_any())
+    }
+
+    /// The columns as a `pandas.DataFrame`.
+    ///
+    /// Raises:
+    ///     ImportError: pandas or pyarrow is not installed.
+    fn to_pandas<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        pandas_frame(slf.as_any())
+    }
+
+    /// What notebooks show: a table of the first and the last rows.
+    fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        static TABLE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+        let table = TABLE.import(slf.py(), "ottla._notebook", "decoded_table")?;
+        table.call1((slf,))
+    }
+
     /// The columns as an `arrow_array_stream` capsule, by the Arrow PyCapsule interface, in their own types.
     #[pyo3(signature = (requested_schema = None))]
     #[expect(unused_variables, reason = "best effort, as the interface has it")]
@@ -564,11 +619,18 @@ impl Decoded {
 }
 
 /// The fields of any object that speaks the PyCapsule interface for schemas.
-fn fields_of(schema: &Bound<'_, PyAny>) -> PyResult<Fields> {
+pub(crate) fn fields_of(schema: &Bound<'_, PyAny>) -> PyResult<Fields> {
     let capsule = schema
         .guarded_method(intern!(schema.py(), "__arrow_c_schema__"), ())?
         .cast_into::<PyCapsule>()?;
     Ok(arrow::import_schema(&capsule)?.fields)
+}
+
+fn framing(is_framed: bool) -> Framing {
+    match is_framed {
+        true => Framing::Confluent,
+        false => Framing::Plain,
+    }
 }
 
 fn invalid(error: SchemaError) -> PyErr {

@@ -13,6 +13,7 @@ use ottla_client::{Deliveries, Error, Producer, Row, Written};
 use ottla_columnar::Rows;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyList};
 
 use crate::bridge::errors;
 use crate::bridge::operation::{Facade, Operation};
@@ -57,17 +58,15 @@ impl Source {
                 "send_many takes a list of values, and was given one value: use send for it, or put it into a list",
             ));
         }
-        if arrow::is_arrow(values)? {
-            if [keys, partitions, timestamps, headers]
-                .iter()
-                .any(Option::is_some)
-            {
-                return Err(errors::argument(
-                    "values are Arrow data: put the other columns beside them and use send_arrow",
-                ));
-            }
+        let is_alone = [keys, partitions, timestamps, headers]
+            .iter()
+            .all(Option::is_none);
+        if is_alone && arrow::is_arrow(values)? {
             return Source::of_values(topic, values);
         }
+        let values = &listed("value", values)?;
+        let keys = keys.map(|keys| listed("key", keys)).transpose()?;
+        let keys = keys.as_ref();
         Ok(Source::Objects {
             topic: topic.to_owned(),
             rows: columns(topic, values, keys, partitions, timestamps, headers)?,
@@ -120,6 +119,33 @@ impl Source {
             }
         }
     }
+}
+
+/// A column of Arrow data as a list of bytes and None, beside which the other columns are lists, too; and another object as it is.
+fn listed<'py>(name: &str, column: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let py = column.py();
+    if !arrow::is_arrow(column)? {
+        return Ok(column.clone());
+    }
+    let mut data = arrow::import(column)?;
+    if data.schema().is_ok() {
+        return Err(PyTypeError::new_err(format!(
+            "{name}s are a table: send_arrow sends one, send_many takes a column"
+        )));
+    }
+    // Keys are read as values are.
+    let schema = Schema::new(vec![Field::new("value", data.data_type.clone(), true)]);
+    let schema = Arc::new(schema);
+    let list = PyList::empty(py);
+    while let Some(chunk) = data.next(py)? {
+        let batch = RecordBatch::try_new(Arc::clone(&schema), vec![chunk]);
+        let rows = ottla_columnar::rows(&batch.map_err(arrow::invalid)?);
+        let rows = rows.map_err(|error| errors::argument(&format!("{name}s: {error}")))?;
+        for row in 0..rows.len() {
+            list.append(rows.get(row).value.map(|value| PyBytes::new(py, value)))?;
+        }
+    }
+    Ok(list.into_any())
 }
 
 fn check(schema: &Schema) -> PyResult<()> {

@@ -4,7 +4,9 @@
 
 mod cursor;
 mod fill;
+mod infer;
 mod schema;
 
 pub(crate) use fill::{check, object};
+pub(crate) use infer::infer;
 pub(crate) use schema::fields;
