@@ -8,6 +8,7 @@ import sys
 import pytest
 from tests.pace import patience
 
+import ottla.spark
 from ottla.spark.shared.source_lookup import problem
 
 SYSTEM = "/usr/bin:/bin"
@@ -70,6 +71,18 @@ def test_an_import_says_it_once_and_only_to_drivers(other):
     assert run(worker, **broken).stderr == ""
     done = run("", "-m", "ottla", "ingest", "--check", "absent.toml", **broken)
     assert "will not find" not in done.stderr
+
+
+def test_a_python_that_is_on_executors_alone_is_not_started(tmp_path, monkeypatch):
+    """`--archives env.tar.gz#env` in client mode: `register` ended with a FileNotFoundError of env/bin/python."""
+    monkeypatch.chdir(tmp_path)
+    ottla.spark._check_worker_python("env/bin/python")
+    (tmp_path / "env" / "bin").mkdir(parents=True)
+    there = tmp_path / "env" / "bin" / "python"
+    there.write_text("#!/bin/sh\necho no ottla >&2\nexit 1\n")
+    there.chmod(0o755)
+    with pytest.raises(ImportError, match="Spark's workers run env/bin/python, which cannot import ottla: no ottla"):
+        ottla.spark._check_worker_python("env/bin/python")
 
 
 @pytest.mark.real

@@ -17,6 +17,7 @@ Kafka Integration Guide"), so changing one word moves a query to ottla, and its 
 
 import logging
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -50,7 +51,7 @@ _OF_FRAMES = {"read_kafka": "ottla.spark.read.map_in_arrow", "stream_kafka": "ot
 _HIDDEN = "spark.sql.redaction.options.regex"
 # Of the file systems of logs no option is shown: each has secrets of its own.
 _STORAGE = "(?i:^fsspec[.])"
-# And the values: a URL that is signed. Those with a login, `plans` knows.
+# And the values: a URL that is signed. Those with a login, `redaction` knows.
 _SIGNED = r"://[^?\s]*[?]\S*="
 
 
@@ -130,6 +131,9 @@ def _make_known(spark: "SparkSession", source: "type[DataSource]") -> None:
 
 def _check_worker_python(python: str) -> None:
     """Raise if Spark's workers lack ottla: their own error would not say which Python they run."""
+    if shutil.which(python) is None:
+        # It is on the executors alone, unpacked from `--archives`. A task says itself what it lacks.
+        return
     told = subprocess.run(  # noqa: S603 - the program that Spark starts for its workers
         [python, "-c", "import ottla.spark.read.range_reader"], capture_output=True, text=True, timeout=60, check=False
     )
