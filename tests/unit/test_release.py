@@ -5,10 +5,11 @@ import os
 import re
 import subprocess
 import tomllib
+import zipfile
 from pathlib import Path
 
 import pytest
-from scripts import release_check
+from scripts import release_check, wheels
 
 ROOT = Path(__file__).parents[2]
 TODAY = dt.date(2026, 11, 29)
@@ -118,6 +119,22 @@ def test_the_lint_knows_the_oldest_rust():
         crate = tomllib.loads(manifest.read_text())
         assert crate["package"]["rust-version"] == {"workspace": True}, manifest
         assert crate["lints"] == {"workspace": True}, manifest
+
+
+def test_a_wheel_that_lists_no_crates_fails_its_audit(tmp_path, monkeypatch, capsys):
+    """PEP 770: `.dist-info/sboms`."""
+    monkeypatch.setattr(
+        wheels, "run", lambda *_: 'consistent with the following platform tag: "manylinux_2_17_x86_64".'
+    )
+    wheel = tmp_path / "ottla-0.1.0-cp311-abi3-manylinux_2_17_x86_64.whl"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        archive.writestr("ottla-0.1.0.dist-info/METADATA", "")
+    with pytest.raises(wheels.FailedError, match="sbom"):
+        wheels.audit(wheel, wheels.PLATFORMS[0])
+    assert "has no SBOM" in capsys.readouterr().err
+    with zipfile.ZipFile(wheel, "a") as archive:
+        archive.writestr("ottla-0.1.0.dist-info/sboms/module.cyclonedx.json", "{}")
+    assert wheels.audit(wheel, wheels.PLATFORMS[0]) == "manylinux_2_17_x86_64, stable ABI only, SBOM inside"
 
 
 def test_a_python_without_the_gil_turns_it_on():
