@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import base64
 import threading
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from ottla._decoding import TYPES, descriptors
-from ottla._ottla import TypedEncoder
+from ottla._ottla import Encoded, TypedEncoder
 from ottla._registry import RegisteredSchema, SchemaRegistry, unmarked
 from ottla.errors import ArgumentError, NotFoundError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ottla._ottla import Encoded
 
 EncodeFormat: TypeAlias = Literal["json", "avro", "protobuf"]
 EncodeSchema: TypeAlias = str | bytes | type | RegisteredSchema | None
