@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypedDict
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal, NotRequired, Protocol, TypeAlias, TypedDict
 
 from ottla._columns import text_of
-from ottla._ottla import TypedDecoder
+from ottla._ottla import Batch, Decoded, TypedDecoder
 from ottla._registry import RegisteredSchema, SchemaRegistry, registry_of, subject_of, unmarked
 from ottla.errors import ArgumentError, NotFoundError, ProtocolError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from typing import NotRequired
-
-    from ottla._ottla import Batch, Decoded
 
 DecodeFormat: TypeAlias = Literal["json", "avro", "protobuf", "csv", "string", "raw"]
 _FORMATS = ("json", "avro", "protobuf", "csv", "string", "raw")

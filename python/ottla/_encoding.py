@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import base64
 import threading
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from ottla._columns import are_rows, rows_as_arrow, text_of
 from ottla._decoding import TYPES, ArrowSchema, Decoder, descriptors
-from ottla._ottla import TypedDecoder, TypedEncoder
+from ottla._ottla import Encoded, TypedDecoder, TypedEncoder
 from ottla._registry import RegisteredSchema, SchemaRegistry, registry_of, subject_of, unmarked
 from ottla.errors import ArgumentError, NotFoundError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ottla._ottla import Encoded
 
 EncodeFormat: TypeAlias = Literal["json", "avro", "protobuf"]
 EncodeSchema: TypeAlias = str | bytes | type | Mapping[str, Any] | list[Any] | ArrowSchema | RegisteredSchema | None

@@ -12,7 +12,6 @@ from typing import (
     Literal,
     NoReturn,
     NotRequired,
-    Protocol,
     Self,
     TypeAlias,
     TypedDict,
@@ -21,14 +20,14 @@ from typing import (
     overload,
 )
 
-from typing_extensions import Buffer, disjoint_base
+from typing_extensions import disjoint_base
 
 from ottla._assignors import Assignor
 from ottla._decoding import DecodeFormat, DecodeSchema
+from ottla._hints import AcknowledgeKind, ArrowArray, ArrowStream, ConfigValue, Rows, Servers
 from ottla._metrics import Metrics
 from ottla._properties import (
     AdminProperties,
-    ConfigValue,
     ConsumerProperties,
     ProducerProperties,
     ShareConsumerProperties,
@@ -37,9 +36,14 @@ from ottla._registry import SchemaRegistry
 from ottla._types import (
     Acknowledgement,
     BadRecord,
+    Buffer,
+    Data,
     GroupMetadata,
+    Headers,
     NewTopic,
     OffsetAndMetadata,
+    Offsets,
+    Partition,
     RecordMetadata,
     SubscriptionPattern,
     TopicPartition,
@@ -48,23 +52,7 @@ from ottla._types import (
 DEBUG_BUILD: Final[bool]
 __version__: Final[str]
 
-Data: TypeAlias = Buffer | str
 _Form: TypeAlias = Literal["python", "json"]
-Headers: TypeAlias = Mapping[str, Data | None] | Iterable[tuple[str, Data | None]]
-Partition: TypeAlias = TopicPartition | tuple[str, int]
-Offsets: TypeAlias = (
-    Mapping[TopicPartition, int]
-    | Mapping[TopicPartition, OffsetAndMetadata]
-    | Mapping[tuple[str, int], int]
-    | Mapping[tuple[str, int], OffsetAndMetadata]
-)
-AcknowledgeKind: TypeAlias = Literal["accept", "release", "reject", "renew"]
-
-class _Listed(Protocol):
-    def tolist(self) -> Any: ...
-
-Rows: TypeAlias = Iterable[bool] | Iterable[int] | _Listed
-Servers: TypeAlias = str | list[str] | tuple[str, ...]
 RecordPart: TypeAlias = tuple[str | None, int, int]
 RecordFields: TypeAlias = tuple[bytes | None, bytes | None, int, tuple[tuple[str, bytes | None], ...], int]
 BatchFields: TypeAlias = tuple[
@@ -72,12 +60,6 @@ BatchFields: TypeAlias = tuple[
     tuple[int, int, int, int, bool, bool],
     list[RecordFields],
 ]
-
-class ArrowStream(Protocol):
-    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any: ...
-
-class ArrowArray(Protocol):
-    def __arrow_c_array__(self, requested_schema: Any = None) -> Any: ...
 
 class Property(TypedDict):
     name: str

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, TypedDict
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from ottla._assignors import Assignor
-    from ottla._ottla import Keys
-
-ConfigValue: TypeAlias = str | int | bool | list[str] | tuple[str, ...] | None
-"""What a property may be set to; None leaves it to its default."""
+from ottla._assignors import Assignor
+from ottla._ottla import Keys
 
 
 class AdminProperties(TypedDict, total=False):

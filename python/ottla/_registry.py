@@ -6,9 +6,11 @@ import base64
 import json
 import threading
 import time
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from ottla._later import uuid
 from ottla._ottla import __version__
 from ottla.errors import (
     ArgumentError,
@@ -23,8 +25,6 @@ from ottla.errors import (
 
 if TYPE_CHECKING:
     import ssl
-    import uuid
-    from collections.abc import Callable, Iterable, Mapping
 
 _MOST_BYTES = 16 << 20
 """Of one answer."""
@@ -210,8 +210,6 @@ class SchemaRegistry:
         """
         if isinstance(id, int):
             return self._once(("id", id, subject), _Request.of_id(id, subject))
-        import uuid
-
         guid = id if isinstance(id, uuid.UUID) else uuid.UUID(bytes=bytes(id))
         return self._once(("guid", guid), _Request(f"/schemas/guids/{guid}", None))
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import time
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
 
-from ottla._types import NewRecord
+from ottla._hints import ConfigValue, Servers
+from ottla._ottla import Batch
+from ottla._types import NewRecord, OffsetAndMetadata, SubscriptionPattern, TopicPartition
 from ottla.errors import (
     ArgumentError,
     ConfigError,
@@ -18,14 +21,6 @@ from ottla.errors import (
     TransactionAbortableError,
     UnknownOutcomeError,
 )
-
-if TYPE_CHECKING:
-    import re
-    from collections.abc import Iterator, Mapping
-
-    from ottla._ottla import Batch, Servers
-    from ottla._properties import ConfigValue
-    from ottla._types import OffsetAndMetadata, SubscriptionPattern, TopicPartition
 
 # Seconds that a poll waits at most, so that a stop is seen soon.
 SLICE = 0.2

@@ -5,40 +5,37 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import inspect
+import re
 import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextvars import ContextVar
+from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, NoReturn
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, Unpack
 
 from ottla import _ottla
 from ottla._assignors import answer_on_loop
 from ottla._closing import CLOSE_TIMEOUT, NOT_CLOSED, exit_timeout, failure, in_listener, left, noting
 from ottla._habits import missing
-from ottla._metrics import check_callback
+from ottla._hints import ConfigValue, Servers, keywords
+from ottla._later import uuid
+from ottla._metrics import Metrics, check_callback
+from ottla._ottla import Batch, Record
+from ottla._types import (
+    GroupMetadata,
+    OffsetAndMetadata,
+    OffsetAndTimestamp,
+    Offsets,
+    Partition,
+    SubscriptionPattern,
+    TopicPartition,
+)
 from ottla.aio._closing import disconnecting, ended
 from ottla.aio._pace import Pace
 from ottla.aio._reporting import Reports
 from ottla.aio._sasl import with_loop
 from ottla.errors import ClosedError
-
-if TYPE_CHECKING:
-    import re
-    from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
-    from datetime import datetime
-    from types import TracebackType
-    from typing import Self, Unpack
-    from uuid import UUID
-
-    from ottla._metrics import Metrics
-    from ottla._ottla import Batch, Offsets, Partition, Record, Servers
-    from ottla._properties import ConfigValue, ConsumerProperties
-    from ottla._types import (
-        GroupMetadata,
-        OffsetAndMetadata,
-        OffsetAndTimestamp,
-        SubscriptionPattern,
-        TopicPartition,
-    )
 
 LISTENER: ContextVar[object | None] = ContextVar("LISTENER", default=None)
 """What stands for the listener that this task belongs to."""
@@ -97,7 +94,7 @@ class Consumer:
         topics: str | Iterable[str] | None = None,
         config: Mapping[str, ConfigValue] | None = None,
         on_metrics: Callable[[Metrics], object] | None = None,
-        **properties: Unpack[ConsumerProperties],
+        **properties: Unpack[keywords.ConsumerProperties],
     ) -> None:
         check_callback(on_metrics)
         given: dict[str, Any] = with_loop(properties)  # type: ignore[assignment]
@@ -513,7 +510,7 @@ class Consumer:
         """
         return self._core.metrics()
 
-    async def client_instance_id(self, timeout: float | None = None) -> UUID:
+    async def client_instance_id(self, timeout: float | None = None) -> uuid.UUID:
         """Asks for the id that brokers know this client by, as the metrics that it pushes carry it (KIP-714).
 
         Args:
@@ -524,7 +521,7 @@ class Consumer:
             ClosedError: The client is closed.
             KafkaError: No broker answered in time.
         """
-        found: UUID = await self._core.client_instance_id(timeout)
+        found: uuid.UUID = await self._core.client_instance_id(timeout)
         return found
 
     async def close(self, timeout: float | None = None) -> None:

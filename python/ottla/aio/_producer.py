@@ -2,31 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NoReturn
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Never, NoReturn, Self, Unpack
 
 from ottla import _ottla
 from ottla._closing import NOT_CLOSED, deadline_of, exit_timeout, failure, left_of, noting
 from ottla._habits import missing
-from ottla._metrics import check_callback
-from ottla._types import PreparedTransaction
+from ottla._hints import ArrowArray, ArrowStream, ConfigValue, Servers, keywords
+from ottla._later import uuid
+from ottla._metrics import Metrics, check_callback
+from ottla._ottla import AsyncDeliveries as Deliveries
+from ottla._ottla import AsyncDelivery as Delivery
+from ottla._ottla import Operation
+from ottla._types import Data, GroupMetadata, Headers, Offsets, PreparedTransaction
 from ottla.aio._closing import disconnect, ended
 from ottla.aio._reporting import Reports
 from ottla.aio._sasl import with_loop
 from ottla.aio._transaction import Transaction
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-    from datetime import datetime
-    from types import TracebackType
-    from typing import Never, Self, Unpack
-    from uuid import UUID
-
-    from ottla._metrics import Metrics
-    from ottla._ottla import ArrowArray, ArrowStream, Data, Headers, Offsets, Operation, Servers
-    from ottla._ottla import AsyncDeliveries as Deliveries
-    from ottla._ottla import AsyncDelivery as Delivery
-    from ottla._properties import ConfigValue, ProducerProperties
-    from ottla._types import GroupMetadata
 
 
 class Producer:
@@ -66,7 +60,7 @@ class Producer:
         *,
         config: Mapping[str, ConfigValue] | None = None,
         on_metrics: Callable[[Metrics], object] | None = None,
-        **properties: Unpack[ProducerProperties],
+        **properties: Unpack[keywords.ProducerProperties],
     ) -> None:
         check_callback(on_metrics)
         given: dict[str, Any] = with_loop(properties)  # type: ignore[assignment]
@@ -398,7 +392,7 @@ class Producer:
         """
         return self._core.metrics()
 
-    async def client_instance_id(self, timeout: float | None = None) -> UUID:
+    async def client_instance_id(self, timeout: float | None = None) -> uuid.UUID:
         """Asks for the id that brokers know this client by, as the metrics that it pushes carry it (KIP-714).
 
         Args:
@@ -409,7 +403,7 @@ class Producer:
             ClosedError: The client is closed.
             KafkaError: No broker answered in time.
         """
-        found: UUID = await self._core.client_instance_id(timeout)
+        found: uuid.UUID = await self._core.client_instance_id(timeout)
         return found
 
     async def close(self, timeout: float | None = None) -> None:

@@ -6,17 +6,14 @@ import shutil
 import tempfile
 import time
 import weakref
+from collections.abc import Iterable
 from dataclasses import dataclass
+from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import TracebackType
+from typing import Self
 
 from ottla import _ottla
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from os import PathLike
-    from types import TracebackType
-    from typing import Self
 
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 DAY = 86_400.0
