@@ -18,6 +18,8 @@ STEPS     ?=
 ARGS      ?=
 # The releases of `make brokers`; without it, all.
 RELEASES  ?=
+# Options of `make deny` for cargo-deny, such as --offline.
+DENY      ?=
 # For `make wheels`: the folder that scripts/debian_toolchain.sh made.
 TOOLS     ?=
 
@@ -64,7 +66,7 @@ wheels: .venv/python.stamp  ## build the source distribution and a wheel for eac
 	.venv/bin/python scripts/wheels.py $(if $(TOOLS),--tools $(TOOLS)) $(if $(ONLY),--only $(ONLY))
 
 deny:  ## check licences, sources, bans and advisories of all dependencies (needs cargo-deny)
-	cargo deny check
+	scripts/deny.sh $(DENY)
 
 fuzz:  ## give hostile bytes to everything that reads any, SECONDS=20 for each target; what is found becomes a test
 	scripts/fuzz.sh $(SECONDS)

@@ -26,7 +26,8 @@ authentication) are not counted.
 
 `client.metrics().prometheus_text()` writes them as Prometheus scrapes them: `record-send-total` of
 `producer-topic-metrics` is `kafka_producer_topic_record_send_total{client_id="...",topic="..."}`. Further clients are
-arguments: `producer.metrics().prometheus_text(consumer.metrics())`; give each a `client.id`; it is `ottla` by default.
+arguments: `producer.metrics().prometheus_text(consumer.metrics())`; clients without a `client.id` have
+ids of their own, such as `producer-1`, `consumer-GROUP-1` and `adminclient-1`.
 
 Not here, of what the Java client has beside these:
 

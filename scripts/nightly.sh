@@ -1,6 +1,6 @@
 #!/bin/sh
 # The nightly ring: what is too long or too random for each change. Every step runs; the status says whether all passed. Logs are in
-# target/rings/nightly. Usage: nightly.sh [STEP...], of: seeds coverage properties matrices fuzz brokers faults franz pyspark msrv flakes
+# target/rings/nightly. Usage: nightly.sh [STEP...], of: seeds coverage properties matrices fuzz brokers faults franz pyspark msrv deny flakes
 set -u
 out=target/rings/nightly
 mkdir -p $out
@@ -26,10 +26,12 @@ faults() { make faults; }
 franz() { make franz; }
 pyspark() { make pyspark; }
 msrv() { scripts/msrv.sh; }
+# DENY=--offline on a machine that reaches no forge: the advisories are those that cargo-deny fetched before.
+deny() { scripts/deny.sh ${DENY:-}; }
 flakes() { make flakes N=20; }
 
 status=0
-[ $# -gt 0 ] || set -- seeds coverage properties matrices fuzz brokers faults franz pyspark msrv flakes
+[ $# -gt 0 ] || set -- seeds coverage properties matrices fuzz brokers faults franz pyspark msrv deny flakes
 printf 'seeds of day %s: from %s on\n' "$DAY" "$FIRST"
 for step; do
     begin=$(date +%s)

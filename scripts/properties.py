@@ -18,16 +18,11 @@ HEAD = '''"""The properties of each client, as keywords. Written by scripts/prop
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, TypedDict
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from ottla._assignors import Assignor
-    from ottla._ottla import Keys
-
-ConfigValue: TypeAlias = str | int | bool | list[str] | tuple[str, ...] | None
-"""What a property may be set to; None leaves it to its default."""
+from ottla._assignors import Assignor
+from ottla._ottla import Keys
 '''
 
 
@@ -78,7 +73,7 @@ def _dictionary(name: str, roles: tuple[str, ...], rows: list[Property], bases: 
     lines += [f'    """Properties of {of}, with underscores where Kafka\'s names have dots."""']
     for row in rows:
         if set(roles) == set(row["roles"]):
-            default = "" if row["default"] is None else f" Default: {row['default']}."
+            default = "" if not row["default"] else f" Default: {row['default']}."
             lines += [""] * (len(lines) == 4)
             lines.append(_field(row["name"].replace(".", "_"), _type(row)))
             lines.append(_wrapped(f'"""{row["doc"]}{default}"""'))

@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import zipfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -145,15 +146,19 @@ def build(platform: Platform, source: Path, flags: list[str], environment: dict[
 
 
 def audit(wheel: Path, platform: Platform) -> str:
-    """What the auditors say: whether the tag is true, and whether only the stable ABI is used."""
+    """What the auditors say: is the tag true, is only the stable ABI used, are the crates listed (SBOM)?"""
     shown = run(f"auditwheel-{platform.target}", [PROGRAMS / "auditwheel", "show", wheel])
     run(f"abi3audit-{platform.target}", [PROGRAMS / "abi3audit", "--strict", wheel])
+    with zipfile.ZipFile(wheel) as archive:
+        if not any(".dist-info/sboms/" in name for name in archive.namelist()):
+            print(f"{wheel.name} has no SBOM", file=sys.stderr)
+            raise FailedError("sbom")
     if wheel.stat().st_size > MOST_BYTES:
         print(f"{wheel.name} has more than {MOST_BYTES:,} bytes", file=sys.stderr)
         raise FailedError("size")
     # auditwheel wraps its lines.
     words = " ".join(shown.split()).partition("following platform tag: ")[2].split()
-    return f"{words[0].strip(QUOTES)}, stable ABI only" if words else "stable ABI only"
+    return ", ".join([*(word.strip(QUOTES) for word in words[:1]), "stable ABI only", "SBOM inside"])
 
 
 def interpreters() -> list[Path]:

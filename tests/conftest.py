@@ -29,6 +29,8 @@ settings.load_profile("ottla")
 
 UNDER_CI = os.environ.get("CI", "").lower() not in {"", "0", "false"}
 MISSING = pytest.StashKey[dict[str, int]]()
+# Programs that are modules of Python.
+MODULES = {"pyinstaller": "PyInstaller", "pyright": "pyright", "uvloop": "uvloop"}
 
 
 def pytest_addoption(parser):
@@ -82,12 +84,12 @@ def pytest_unconfigure(config):
 
 
 def present(tool: str) -> bool:
-    """Whether a program can be started; `java` also through JAVA_HOME, as Spark finds it, and `pyright` and `uvloop` as modules.
+    """Whether a program can be started; `java` also through JAVA_HOME, as Spark finds it, and those of `MODULES` as modules.
 
     `libgssapi` is the system's library of Kerberos.
     """
-    if tool in {"pyright", "uvloop"}:
-        return importlib.util.find_spec(tool) is not None
+    if tool in MODULES:
+        return importlib.util.find_spec(MODULES[tool]) is not None
     if tool == "libgssapi":
         return any(ctypes.util.find_library(name) for name in ("gssapi_krb5", "GSS"))
     home = os.environ.get("JAVA_HOME")

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ottla.spark.admission import LimitedStreamReader
-from ottla.spark.batch import BatchReader
+from ottla.spark.read.batch import BatchReader
+from ottla.spark.read.limited_stream import LimitedStreamReader
 from ottla.spark.source import OttlaDataSource
 
 if TYPE_CHECKING:

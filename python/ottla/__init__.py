@@ -19,7 +19,7 @@ from __future__ import annotations
 import atexit
 import importlib
 import warnings
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal  # noqa: F401 a hint of Assignor, whose module is this one
 
 from ottla import errors
 from ottla._assignors import Assignor, GroupMember

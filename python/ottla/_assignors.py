@@ -7,15 +7,12 @@ from __future__ import annotations
 
 import abc
 import threading
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Literal, NamedTuple
 
+from ottla._ottla import AssignorQuestion
+from ottla._types import Partition, TopicPartition
 from ottla.errors import ArgumentError, KafkaError, KafkaTimeoutError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
-    from ottla._ottla import AssignorQuestion, Partition
-    from ottla._types import TopicPartition
 
 
 class GroupMember(NamedTuple):

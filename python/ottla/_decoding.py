@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypedDict
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal, NotRequired, Protocol, TypeAlias, TypedDict
 
-from ottla._ottla import TypedDecoder
-from ottla._registry import RegisteredSchema, SchemaRegistry, unmarked
-from ottla.errors import ArgumentError, NotFoundError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from typing import NotRequired
-
-    from ottla._ottla import Batch, Decoded
+from ottla._columns import text_of
+from ottla._ottla import Batch, Decoded, TypedDecoder
+from ottla._registry import RegisteredSchema, SchemaRegistry, registry_of, subject_of, unmarked
+from ottla.errors import ArgumentError, NotFoundError, ProtocolError
 
 DecodeFormat: TypeAlias = Literal["json", "avro", "protobuf", "csv", "string", "raw"]
 _FORMATS = ("json", "avro", "protobuf", "csv", "string", "raw")
@@ -30,7 +26,8 @@ class ArrowSchema(Protocol):
 
 class _Options(TypedDict):
     column: NotRequired[Literal["value", "key"]]
-    registry: NotRequired[SchemaRegistry | None]
+    registry: NotRequired[SchemaRegistry | str | None]
+    subject: NotRequired[str | None]
     writer_schema: NotRequired[str | None]
     message: NotRequired[str | None]
     framed: NotRequired[bool | None]
@@ -42,6 +39,7 @@ _DEFAULTS: dict[str, object] = {
     "format": "json",
     "column": "value",
     "registry": None,
+    "subject": None,
     "writer_schema": None,
     "message": None,
     "framed": None,
@@ -69,7 +67,8 @@ class Decoder:
         format: DecodeFormat = "json",  # noqa: A002 - the name that Spark and others give it
         *,
         column: Literal["value", "key"] = "value",
-        registry: SchemaRegistry | None = None,
+        registry: SchemaRegistry | str | None = None,
+        subject: str | None = None,
         writer_schema: str | None = None,
         message: str | None = None,
         framed: bool | None = None,
@@ -83,6 +82,7 @@ class Decoder:
             format: As for `Batch.decode`.
             column: As for `Batch.decode`.
             registry: As for `Batch.decode`.
+            subject: As for `Batch.decode`.
             writer_schema: As for `Batch.decode`.
             message: As for `Batch.decode`.
             framed: As for `Batch.decode`.
@@ -96,10 +96,12 @@ class Decoder:
             raise ArgumentError(f"format is one of {', '.join(map(repr, _FORMATS))}, and was {format!r}")
         if isinstance(schema, Decoder):
             raise ArgumentError("a Decoder is made from a schema; pass this one to batch.decode() as it is")
-        self._schema = unmarked(schema)
+        self._schema: Any = unmarked(text_of(schema, format))
+        self._infers = self._schema == "infer"
         self._format: DecodeFormat = format
         self._column: Literal["value", "key"] = column
-        self._registry = registry
+        self._registry: SchemaRegistry | None = registry_of(registry)
+        self._subject = subject
         self._writer = unmarked(writer_schema)
         self._message = message
         self._framed = registry is not None if framed is None else framed
@@ -107,9 +109,9 @@ class Decoder:
         self._select = None if select is None else [select] if isinstance(select, str) else list(select)
         self._lock = threading.Lock()
         self._native: TypedDecoder | None = None
-        self._by_topic: dict[str, TypedDecoder] = {}
+        self._by_subject: dict[str, TypedDecoder] = {}
         self._refuse_options()
-        if schema is not None or format in {"string", "raw"}:
+        if (schema is not None and not self._infers) or format in {"string", "raw"}:
             self._native = self._make(self._schema)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -123,7 +125,9 @@ class Decoder:
         """
         if self._native is None:
             raise ArgumentError(
-                "a decoder without a schema has that of each topic: pass one, as registry.latest(subject)"
+                "a decoder that infers its columns has those of the first batch: decode one"
+                if self._infers
+                else "a decoder without a schema has that of each topic: pass one, as registry.latest(subject)"
             )
         return self._native.__arrow_c_schema__()
 
@@ -131,6 +135,7 @@ class Decoder:
         return {
             "column": self._column,
             "registry": self._registry,
+            "subject": self._subject,
             "writer_schema": self._writer,
             "message": self._message,
             "framed": self._framed,
@@ -141,6 +146,8 @@ class Decoder:
     def _refuse_others(self, format: DecodeFormat, options: _Options) -> None:  # noqa: A002
         """Refuse what was passed to `Batch.decode` beside this decoder, and would be ignored."""
         own: dict[str, object] = {"format": self._format, **self._options()}
+        if "registry" in options:
+            options = {**options, "registry": registry_of(options["registry"])}
         for name, value in {"format": format, **options}.items():
             if value not in (_DEFAULTS[name], own[name]):
                 raise ArgumentError(f"the decoder has its own {name}: pass it to ottla.Decoder(), not beside a Decoder")
@@ -157,6 +164,10 @@ class Decoder:
             )
         if self._schema is None and registry is None and format not in {"string", "raw"}:
             raise ArgumentError(f"format {format!r} needs a schema, or a registry that has one")
+        if self._subject is not None and registry is None:
+            raise ArgumentError("a subject is of a registry: pass registry=SchemaRegistry(url)")
+        if self._infers and format != "json":
+            raise ArgumentError(f"columns are inferred from JSON alone, and this is {format!r}: pass a schema")
         if self._writer is not None and format != "avro":
             raise ArgumentError(f"writer_schema is for format 'avro', and this is {format!r}")
         if self._message is not None and format != "protobuf":
@@ -187,7 +198,7 @@ class Decoder:
             UnreachableError: The registry cannot be reached.
         """
         kept = [keep] if isinstance(keep, str) else list(keep or ())
-        native = self._of_topic(batch) if self._native is None else self._native
+        native = self._native or (self._inferred(batch) if self._infers else self._of_subject(batch))
         decoded = native.decode(batch, mode, kept, corrupt_column, None)
         if decoded is None:
             # Only a batch with schemas that are new is gone through for their ids.
@@ -195,47 +206,83 @@ class Decoder:
             decoded = native.decode(batch, mode, kept, corrupt_column, missing)
         return decoded
 
-    def _of_topic(self, batch: Batch) -> TypedDecoder:
-        """For the registry's schema of the topic, by the subject that Confluent's serializers have by default."""
-        # Of no record, the columns are those of the others, if there is one topic.
-        topics = TypedDecoder.topics(batch) or list(self._by_topic)
-        if len(batch) and len(topics) > 1:
-            shown = ", ".join(map(repr, topics[:3])) + (", ..." if len(topics) > 3 else "")
-            raise ArgumentError(
-                f"a batch of the topics {shown} has no one schema: pass a schema, or decode each topic's records apart"
-            )
-        if len(topics) != 1 or self._registry is None:
-            raise ArgumentError("an empty batch names no topic whose schema could be asked for: pass a schema")
-        [topic] = topics
-        native = self._by_topic.get(topic)
+    def _inferred(self, batch: Batch) -> TypedDecoder:
+        """For the columns of the first batch, which those after it have, too."""
+        with self._lock:
+            if self._native is None:
+                self._native = TypedDecoder.inferred(batch, self._column, self._framed, self._select)
+            return self._native
+
+    def _of_subject(self, batch: Batch) -> TypedDecoder:
+        """For the registry's latest schema of the subject, which is that of the batch's topic unless it was passed."""
+        if self._registry is None:
+            raise ArgumentError("a decoder without a schema needs a registry that has one")
+        subject = self._subject or self._subject_of_all(batch)
+        native = self._by_subject.get(subject)
         if native is None:
             with self._lock:
-                native = self._by_topic.get(topic)
+                native = self._by_subject.get(subject)
                 if native is None:
-                    native = self._make(self._registry.latest(f"{topic}-{self._column}"))
-                    self._by_topic[topic] = native
+                    native = self._make(self._registry.latest(subject))
+                    self._by_subject[subject] = native
         return native
 
-    def _bring_writers(self, native: TypedDecoder, batch: Batch) -> list[tuple[int | bytes, str]]:
-        """What the batch needs and the decoder has not; returns the ids that the registry has not, and what it says."""
-        missing: list[tuple[int | bytes, str]] = []
+    def _subject_of_all(self, batch: Batch) -> str:
+        """The subject of a batch's records, by the name that Confluent's serializers give it by default."""
+        topics = TypedDecoder.topics(batch)
+        if len(topics) > 1:
+            shown = ", ".join(map(repr, topics[:3])) + (", ..." if len(topics) > 3 else "")
+            raise ArgumentError(
+                f"a batch of the topics {shown} has no one schema: pass a schema or a subject, or decode each topic's "
+                "records apart"
+            )
+        if topics:
+            return subject_of(topics[0], self._column)
+        # Of no record, the columns are those of the others, if there is one topic.
+        known = list(self._by_subject)
+        if len(known) != 1:
+            raise ArgumentError("an empty batch names no topic whose schema could be requested: pass a schema")
+        return known[0]
+
+    def _bring_writers(self, native: TypedDecoder, batch: Batch) -> list[tuple[str, int | bytes, str]]:
+        """Bring the schemas that the batch needs and the decoder does not have.
+
+        Returns:
+            The ids that the registry does not have, with their topics and what the registry reports.
+        """
+        missing: list[tuple[str, int | bytes, str]] = []
         registry = self._registry
         if registry is None:
             return missing
-        for schema_id in native.unknown_ids(batch):
+        for topic, schema_id in native.unknown_ids(batch):
+            subject = self._subject or subject_of(topic, self._column, self._schema)
             try:
-                schema = registry.schema(schema_id)
+                schema = registry.schema(schema_id, subject=subject)
             except NotFoundError as error:
                 # Any record can name any id; what it lacks is no reason to stop for the others. It may come later.
-                missing.append((schema_id, str(error)))
+                missing.append((topic, schema_id, str(error)))
                 continue
             if TYPES.get(schema.type) != self._format:
-                native.refuse_writer(schema_id, f"its type is {schema.type}, and the format is {self._format!r}")
+                reason = f"its type is {schema.type}, and the format is {self._format!r}"
+                native.refuse_writer(topic, schema_id, reason)
             elif self._format == "avro":
-                native.add_writer(schema_id, schema.text, list(schema.references))
+                native.add_writer(topic, schema_id, schema.text, list(schema.references))
             else:
-                native.add_descriptors(schema_id, schema.descriptors())
+                native.add_descriptors(topic, schema_id, self._files_of(schema))
         return missing
+
+    def _files_of(self, schema: RegisteredSchema) -> list[bytes]:
+        """The Protobuf files in which the index of a message counts.
+
+        Only the index needs the writer's files: fields have their numbers. So the caller's own files take the place of
+        those that a registry has as texts alone.
+        """
+        try:
+            return schema.descriptors()
+        except ProtocolError:
+            if self._schema is None or isinstance(self._schema, RegisteredSchema):
+                raise
+            return descriptors(self._schema)[0]
 
     def _make(self, schema: DecodeSchema) -> TypedDecoder:
         options: dict[str, Any] = {"framed": self._framed, "select": self._select}
@@ -253,8 +300,8 @@ class Decoder:
             options["text"] = schema
         elif schema is not None and not hasattr(schema, "__arrow_c_schema__"):
             raise ArgumentError(
-                f"a schema for format {self._format!r} is a pyarrow.Schema, another object with __arrow_c_schema__, or "
-                f"the text of a schema, not {type(schema).__name__}"
+                f"a schema for format {self._format!r} is a dict of columns, a pyarrow.Schema, another object with "
+                f"__arrow_c_schema__, or the text of a schema, not {type(schema).__name__}"
             )
         else:
             options["schema"] = schema
@@ -267,7 +314,9 @@ class Decoder:
         return TypedDecoder(self._format, self._column, **options)
 
 
-DecodeSchema: TypeAlias = ArrowSchema | str | bytes | type | RegisteredSchema | Decoder | None
+DecodeSchema: TypeAlias = (
+    ArrowSchema | str | bytes | type | Mapping[str, Any] | list[Any] | RegisteredSchema | Decoder | None
+)
 
 
 def decode(

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import base64
 import threading
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, NamedTuple, TypeAlias
 
-from ottla._decoding import TYPES, descriptors
-from ottla._ottla import TypedEncoder
-from ottla._registry import RegisteredSchema, SchemaRegistry, unmarked
+from ottla._columns import are_rows, rows_as_arrow, text_of
+from ottla._decoding import TYPES, ArrowSchema, Decoder, descriptors
+from ottla._ottla import Encoded, TypedDecoder, TypedEncoder
+from ottla._registry import RegisteredSchema, SchemaRegistry, registry_of, subject_of, unmarked
 from ottla.errors import ArgumentError, NotFoundError
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ottla._ottla import Encoded
-
 EncodeFormat: TypeAlias = Literal["json", "avro", "protobuf"]
-EncodeSchema: TypeAlias = str | bytes | type | RegisteredSchema | None
+EncodeSchema: TypeAlias = str | bytes | type | Mapping[str, Any] | list[Any] | ArrowSchema | RegisteredSchema | None
 _FORMATS = ("json", "avro", "protobuf")
 # What every registry has of its own.
 _GOOGLES = "google/protobuf/"
@@ -85,7 +82,7 @@ class Encoder:
         format: EncodeFormat = "json",  # noqa: A002 - as `Decoder` names it
         *,
         column: Literal["value", "key"] = "value",
-        registry: SchemaRegistry | None = None,
+        registry: SchemaRegistry | str | None = None,
         subject: str | None = None,
         message: str | None = None,
         auto_register: bool = True,
@@ -93,13 +90,15 @@ class Encoder:
         """Take a schema; nothing is asked yet.
 
         Args:
-            schema: The text of an Avro schema or, for a registry alone, of a JSON Schema; for Protobuf a serialized
-                `FileDescriptorSet` or a generated message class; or what a registry gave. None for the columns as they
-                are ("json"), or with a registry for the latest of the subject.
+            schema: An Avro schema or, for a registry alone, a JSON Schema, each as text or as a dict; for Protobuf a
+                serialized `FileDescriptorSet` or a generated message class; or what a registry returned. For Avro also
+                columns: a dict of names and types, a text of Spark's SQL (`"item string, price double"`), an Arrow
+                schema, or "infer" for those of the first rows that are encoded. None for the columns as they are
+                ("json"), or with a registry for the latest of the subject.
             format: "json" writes what Spark's `to_json` writes, "avro" data without its schema, "protobuf" messages.
             column: Whether keys or values are encoded: it names the subject.
-            registry: Where the schema is registered. Its id then stands before each value, as Confluent's serializers
-                write it.
+            registry: Where the schema is registered, or its URL. The id then stands before each value, as Confluent's
+                serializers write it.
             subject: The subject of the schema; None for that of the topic, `TOPIC-value` or `TOPIC-key`.
             message: The name of the Protobuf message; None for the first of its file, or that of the class.
             auto_register: Whether a text is made a version of the subject, if it is none; otherwise that is an error.
@@ -113,6 +112,8 @@ class Encoder:
             raise ArgumentError(f'column is "key" or "value", and was {column!r}')
         if message is not None and format != "protobuf":
             raise ArgumentError(f"message is for format 'protobuf', and this is {format!r}")
+        known: SchemaRegistry | None = registry_of(registry)
+        schema = self._as_text(schema, format)
         files: tuple[bytes, ...] = ()
         if format == "protobuf" and schema is not None and not isinstance(schema, RegisteredSchema):
             found, named = descriptors(schema)
@@ -129,36 +130,59 @@ class Encoder:
             )
         if registry is None and subject is not None:
             raise ArgumentError("a subject is of a registry: pass registry=SchemaRegistry(url)")
+        self._infers = schema == "infer"
         # A generated class would not pickle; its files do.
-        self._schema = unmarked(schema) if isinstance(schema, (str, RegisteredSchema)) else None
+        self._schema = schema if isinstance(schema, (str, RegisteredSchema)) else None
         self._files, self._message = files, message
         self._format: EncodeFormat = format
         self._column: Literal["value", "key"] = column
-        self._registry = registry
+        self._registry = known
         self._subject = subject
         self._auto_register = auto_register
         self._start()
-        if registry is None and schema is not None:
+        if registry is None and schema is not None and not self._infers:
             # What is wrong with it is told at once.
             self._encoder(None)
+
+    @staticmethod
+    def _as_text(schema: Any, format: EncodeFormat) -> Any:  # noqa: A002
+        """A schema that is declared as columns as that of the format."""
+        schema = unmarked(text_of(schema, format))
+        if schema == "infer" and format != "avro":
+            raise ArgumentError(f"a schema is inferred for Avro alone, and this is {format!r}: pass the schema")
+        if format != "avro" or schema == "infer":
+            return schema
+        is_ddl = isinstance(schema, str) and schema.strip()[:1] not in {*'{["', ""}
+        if is_ddl or hasattr(schema, "__arrow_c_schema__"):
+            return TypedEncoder.avro_schema(schema)
+        return schema
 
     def _start(self) -> None:
         self._lock = threading.Lock()
         self._by_subject: dict[str | None, TypedEncoder] = {}
+        self._latest: dict[str, RegisteredSchema] = {}
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name not in {"_lock", "_by_subject"}}
+        return {name: value for name, value in self.__dict__.items() if name not in {"_lock", "_by_subject", "_latest"}}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self._start()
+
+    @property
+    def schema(self) -> str | None:
+        """The text of the schema that is written; None if it is not text, or not known yet."""
+        schema = self._schema
+        text = schema.text if isinstance(schema, RegisteredSchema) else schema
+        return None if text == "infer" else text
 
     def encode(self, data: Any, *, topic: str | None = None) -> Encoded:
         """Encode each row, on this thread and without the GIL.
 
         Args:
             data: A table, a record batch or a column of structs of any Arrow library, such as `pyarrow.Table`. All of
-                its columns are encoded.
+                its columns are encoded. Or dicts, one a row, by way of pyarrow: a list of them, in which None has no
+                value, or a single one.
             topic: The topic that the rows go to, for a registry's subject.
 
         Returns:
@@ -172,6 +196,10 @@ class Encoder:
             UnreachableError: The registry cannot be reached.
         """
         subject = self._subject_of(topic)
+        if are_rows(data):
+            data = rows_as_arrow(data, self._columns(subject))
+        if self._infers and self._schema == "infer":
+            data = self._infer(data)
         if subject is not None and subject not in self._by_subject and self._is_text():
             # Columns that do not fit a schema are told before it is registered.
             return self._unregistered()._replace(id=0).typed().encode(data, lambda: self._encoder(subject))
@@ -188,6 +216,29 @@ class Encoder:
         """
         return self._resolve(self._subject_of(topic), check)
 
+    def _columns(self, subject: str | None) -> Any:
+        """The columns that values of the schema are read as, in whose types dicts are written; None for any types."""
+        if self._format == "json" or self._infers:
+            return None
+        if self._files:
+            return TypedDecoder("protobuf", self._column, descriptors=list(self._files), message=self._message)
+        schema: Any = self._schema
+        if schema is None and self._registry is not None and subject is not None:
+            if subject not in self._latest:
+                self._latest[subject] = self._registry.latest(subject)
+            schema = self._latest[subject]
+        return Decoder(schema, self._format, message=self._message)
+
+    def _infer(self, data: Any) -> Any:
+        """Take the columns of the first rows as the schema. Returns the rows, of which a stream is read only once."""
+        import pyarrow as pa
+
+        table = pa.table(data) if not isinstance(data, pa.Array) else pa.Table.from_struct_array(data)
+        with self._lock:
+            if self._schema == "infer":
+                self._schema = TypedEncoder.avro_schema(table.schema)
+        return data if isinstance(data, pa.Array) else table
+
     def _subject_of(self, topic: str | None) -> str | None:
         if self._registry is None or self._subject is not None:
             return self._subject
@@ -197,7 +248,7 @@ class Encoder:
             raise ArgumentError(
                 "the topic tells the subject of the schema: pass topic, or make the encoder with subject"
             )
-        return f"{topic}-{self._column}"
+        return subject_of(topic, self._column)
 
     def _is_text(self) -> bool:
         """Whether the schema may be registered: it is neither what a registry gave nor what it has."""

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from collections.abc import Mapping
+from typing import Any, NamedTuple, Protocol
 
 CLIENT_ID = "client-id"
 """The tag that every metric has."""
@@ -17,7 +15,7 @@ class MetricName(NamedTuple):
     Attributes:
         name: Such as `record-send-rate`.
         group: Such as `producer-metrics`.
-        tags: Pairs of a tag and its value, sorted, such as `(("client-id", "ottla"), ("topic", "flights"))`.
+        tags: Pairs of a tag and its value, sorted, such as `(("client-id", "producer-1"), ("topic", "flights"))`.
     """
 
     name: str

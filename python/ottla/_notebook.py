@@ -1,4 +1,4 @@
-"""A batch as notebooks show it: a table in HTML."""
+"""A batch, and what is decoded of it, as notebooks show them: a table in HTML."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ottla._ottla import Batch, Record
+    from ottla._ottla import Batch, Decoded, Record
 
 # Records at the beginning and at the end of a batch that has more than both.
 _SHOWN = 5
@@ -38,6 +38,39 @@ def table(batch: Batch) -> str:
         f"<table><caption>Batch: {caption}</caption>"
         f"<thead><tr>{heads}</tr></thead><tbody>{''.join(_rows(batch))}</tbody></table>"
     )
+
+
+def decoded_table(decoded: Decoded) -> str:
+    """Make the table of typed columns.
+
+    Args:
+        decoded: The rows. Of more than ten, the first and the last five are shown.
+
+    Returns:
+        HTML, in which everything that the records bring is escaped.
+    """
+    rows = decoded.to_arrow()
+    heads = "".join(f"<th>{escape(field.name)}<br><i>{escape(str(field.type))}</i></th>" for field in rows.schema)
+    left_out = len(rows) - 2 * _SHOWN
+    parts = [rows] if left_out <= 0 else [rows[:_SHOWN], rows[-_SHOWN:]]
+    shown = [[_value_row(row) for row in part.to_pylist()] for part in parts]
+    gap = f'<tr><td colspan="{len(rows.schema)}">… {_number(left_out, "row")} …</td></tr>'
+    caption = f"{_number(len(rows), 'row')}, {_number(len(decoded.bad), 'bad record')}"
+    return (
+        f"<table><caption>Decoded: {caption}</caption>"
+        f"<thead><tr>{heads}</tr></thead><tbody>{gap.join(map(''.join, shown))}</tbody></table>"
+    )
+
+
+def _value_row(row: dict[str, object]) -> str:
+    return f"<tr>{''.join(f'<td>{_value(value)}</td>' for value in row.values())}</tr>"
+
+
+def _value(value: object) -> str:
+    if value is None or isinstance(value, bytes):
+        return _bytes(value)
+    text = str(value)
+    return escape(text[:_BYTES]) + ("…" if len(text) > _BYTES else "")
 
 
 def _rows(batch: Batch) -> Iterator[str]:

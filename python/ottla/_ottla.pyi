@@ -12,7 +12,6 @@ from typing import (
     Literal,
     NoReturn,
     NotRequired,
-    Protocol,
     Self,
     TypeAlias,
     TypedDict,
@@ -21,14 +20,14 @@ from typing import (
     overload,
 )
 
-from typing_extensions import Buffer, disjoint_base
+from typing_extensions import disjoint_base
 
 from ottla._assignors import Assignor
 from ottla._decoding import DecodeFormat, DecodeSchema
+from ottla._hints import AcknowledgeKind, ArrowArray, ArrowStream, ConfigValue, Rows, Servers
 from ottla._metrics import Metrics
 from ottla._properties import (
     AdminProperties,
-    ConfigValue,
     ConsumerProperties,
     ProducerProperties,
     ShareConsumerProperties,
@@ -37,9 +36,14 @@ from ottla._registry import SchemaRegistry
 from ottla._types import (
     Acknowledgement,
     BadRecord,
+    Buffer,
+    Data,
     GroupMetadata,
+    Headers,
     NewTopic,
     OffsetAndMetadata,
+    Offsets,
+    Partition,
     RecordMetadata,
     SubscriptionPattern,
     TopicPartition,
@@ -48,23 +52,7 @@ from ottla._types import (
 DEBUG_BUILD: Final[bool]
 __version__: Final[str]
 
-Data: TypeAlias = Buffer | str
 _Form: TypeAlias = Literal["python", "json"]
-Headers: TypeAlias = Mapping[str, Data | None] | Iterable[tuple[str, Data | None]]
-Partition: TypeAlias = TopicPartition | tuple[str, int]
-Offsets: TypeAlias = (
-    Mapping[TopicPartition, int]
-    | Mapping[TopicPartition, OffsetAndMetadata]
-    | Mapping[tuple[str, int], int]
-    | Mapping[tuple[str, int], OffsetAndMetadata]
-)
-AcknowledgeKind: TypeAlias = Literal["accept", "release", "reject", "renew"]
-
-class _Listed(Protocol):
-    def tolist(self) -> Any: ...
-
-Rows: TypeAlias = Iterable[bool] | Iterable[int] | _Listed
-Servers: TypeAlias = str | list[str] | tuple[str, ...]
 RecordPart: TypeAlias = tuple[str | None, int, int]
 RecordFields: TypeAlias = tuple[bytes | None, bytes | None, int, tuple[tuple[str, bytes | None], ...], int]
 BatchFields: TypeAlias = tuple[
@@ -72,12 +60,6 @@ BatchFields: TypeAlias = tuple[
     tuple[int, int, int, int, bool, bool],
     list[RecordFields],
 ]
-
-class ArrowStream(Protocol):
-    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any: ...
-
-class ArrowArray(Protocol):
-    def __arrow_c_array__(self, requested_schema: Any = None) -> Any: ...
 
 class Property(TypedDict):
     name: str
@@ -350,7 +332,8 @@ class Batch:
         column: Literal["value", "key"] = "value",
         mode: Literal["fail", "permissive", "drop"] = "fail",
         keep: Iterable[str] | None = None,
-        registry: SchemaRegistry | None = None,
+        registry: SchemaRegistry | str | None = None,
+        subject: str | None = None,
         writer_schema: str | None = None,
         message: str | None = None,
         framed: bool | None = None,
@@ -364,9 +347,11 @@ class Batch:
         the loop free. To decode many batches, make an `ottla.Decoder` once and pass it as `schema`.
 
         Args:
-            schema: What to decode to. A `pyarrow.Schema`, or another object with `__arrow_c_schema__`, for json, avro
-                and csv; the text of an Avro schema or a JSON Schema; Protobuf descriptors as bytes, or a generated
-                message class; a `RegisteredSchema`. None takes the latest schema that the registry has for the topic.
+            schema: What to decode to. Columns: a dict of names and types (`{"item": str, "n": "decimal(8,2)"}`), a
+                text of Spark's SQL (`"item string, n decimal(8,2)"`), a `pyarrow.Schema` or another object with
+                `__arrow_c_schema__`, or for json "infer", for those of the first records. A schema of the format: an
+                Avro schema or a JSON Schema, as text or as a dict; Protobuf descriptors as bytes, or a generated
+                message class; a `RegisteredSchema`. None takes the latest schema of the registry's subject.
                 A `Decoder` brings its own format and options: others beside it are refused.
             format: "json", "avro", "protobuf", "csv", "string" or "raw".
             column: What of the records: "value" or "key".
@@ -374,8 +359,10 @@ class Batch:
                 columns null and puts their bytes into `corrupt_column`; "drop" leaves them out. With the last two,
                 `bad` of the result has them, with the reason.
             keep: Columns of the records to put before the typed ones, such as "key", "topic" and "offset".
-            registry: A `SchemaRegistry`. Values then begin with a schema id, or have it in a header, as Confluent's
-                serializers write them.
+            registry: A `SchemaRegistry`, or its URL. Values then begin with a schema id, or have it in a header, as
+                Confluent's serializers write them.
+            subject: The subject whose schemas the ids are; None for that of the record's topic, `TOPIC-value` or
+                `TOPIC-key`. It decides the registry's context, as in `":.staging:orders-value"`.
             writer_schema: The Avro schema that the data was written with, if it is not `schema` and there is no
                 registry.
             message: The Protobuf message's name; without it, the first of the descriptors' last file.
@@ -415,6 +402,19 @@ class Decoded:
         Raises:
             ImportError: pyarrow is not installed.
         """
+    def to_polars(self) -> Any:
+        """The columns as a `polars.DataFrame`, without a copy.
+
+        Raises:
+            ImportError: polars is not installed.
+        """
+    def to_pandas(self) -> Any:
+        """The columns as a `pandas.DataFrame`.
+
+        Raises:
+            ImportError: pandas or pyarrow is not installed.
+        """
+    def _repr_html_(self) -> str: ...
     def __arrow_c_schema__(self) -> Any: ...
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any: ...
     def __reduce__(self) -> NoReturn: ...
@@ -438,16 +438,18 @@ class TypedDecoder:
     ) -> Self: ...
     def __arrow_c_schema__(self) -> Any: ...
     @staticmethod
+    def inferred(batch: Batch, column: str, framed: bool, select: list[str] | None) -> TypedDecoder: ...
+    @staticmethod
     def topics(batch: Batch) -> list[str]: ...
-    def unknown_ids(self, batch: Batch) -> list[int | bytes]: ...
-    def add_writer(self, schema_id: int | bytes, text: str, references: list[str]) -> None: ...
-    def add_descriptors(self, schema_id: int | bytes, descriptors: list[bytes]) -> None: ...
-    def refuse_writer(self, schema_id: int | bytes, reason: str) -> None: ...
+    def unknown_ids(self, batch: Batch) -> list[tuple[str, int | bytes]]: ...
+    def add_writer(self, topic: str, schema_id: int | bytes, text: str, references: list[str]) -> None: ...
+    def add_descriptors(self, topic: str, schema_id: int | bytes, descriptors: list[bytes]) -> None: ...
+    def refuse_writer(self, topic: str, schema_id: int | bytes, reason: str) -> None: ...
     @overload
     def decode(self, batch: Batch, mode: str, keep: list[str], corrupt: str, missing: None) -> Decoded | None: ...
     @overload
     def decode(
-        self, batch: Batch, mode: str, keep: list[str], corrupt: str, missing: list[tuple[int | bytes, str]]
+        self, batch: Batch, mode: str, keep: list[str], corrupt: str, missing: list[tuple[str, int | bytes, str]]
     ) -> Decoded: ...
 
 @final
@@ -474,6 +476,8 @@ class TypedEncoder:
         message: str | None = None,
         schema_id: int | None = None,
     ) -> Self: ...
+    @staticmethod
+    def avro_schema(columns: Any) -> str: ...
     @staticmethod
     def registered_file(descriptors: list[bytes]) -> tuple[bytes, list[str]]: ...
     def encode(self, data: Any, settle: Callable[[], TypedEncoder] | None = None) -> Encoded: ...
@@ -723,7 +727,7 @@ class ProducerCore:
         self,
         topic: str,
         values: Iterable[Data | None] | ArrowArray | ArrowStream,
-        keys: Iterable[Data | None] | Data | None,
+        keys: Iterable[Data | None] | ArrowArray | ArrowStream | Data | None,
         partitions: Iterable[int | None] | int | None,
         timestamps: Iterable[int | datetime | None] | int | datetime | None,
         headers: Iterable[Headers | None] | Headers | None,

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, TypedDict
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from ottla._assignors import Assignor
-    from ottla._ottla import Keys
-
-ConfigValue: TypeAlias = str | int | bool | list[str] | tuple[str, ...] | None
-"""What a property may be set to; None leaves it to its default."""
+from ottla._assignors import Assignor
+from ottla._ottla import Keys
 
 
 class ClientProperties(TypedDict, total=False):
     """Properties of every client, with underscores where Kafka's names have dots."""
 
     client_id: str | None
-    """Name of this client in brokers' logs, metrics and quotas. Default: ottla."""
+    """Name of this client in brokers' logs, metrics and quotas. Without one each client gets a name of its own:
+    producer-1, consumer-GROUP-1, adminclient-1 and so on."""
     security_protocol: str | None
     """How to talk to brokers: PLAINTEXT, SSL for TLS, and SASL_PLAINTEXT or SASL_SSL to authenticate. Default:
     PLAINTEXT."""

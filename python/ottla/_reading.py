@@ -6,22 +6,18 @@ import bisect
 import heapq
 import operator
 import time
+from collections.abc import Generator, Mapping
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeAlias
 
-from ottla._ottla import Batch
+from ottla._hints import ConfigValue
+from ottla._ottla import Batch, ConsumerCore, Operation
 from ottla._types import TopicPartition
 from ottla.errors import ArgumentError, KafkaTimeoutError
 
-if TYPE_CHECKING:
-    from collections.abc import Generator, Mapping
-    from typing import TypeAlias
+Moment: TypeAlias = int | datetime | timedelta
+Steps: TypeAlias = Generator[Operation, Any, Batch]
 
-    from ottla._ottla import ConsumerCore, Operation
-    from ottla._properties import ConfigValue
-
-    Moment: TypeAlias = int | datetime | timedelta
-    Steps: TypeAlias = Generator[Operation, Any, Batch]
 
 # Seconds of one poll: where only markers of transactions are left, no record ends it.
 _SLICE = 0.05

@@ -6,8 +6,11 @@ import base64
 import json
 import threading
 import time
+from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from ottla._later import uuid
 from ottla._ottla import __version__
 from ottla.errors import (
     ArgumentError,
@@ -22,8 +25,6 @@ from ottla.errors import (
 
 if TYPE_CHECKING:
     import ssl
-    import uuid
-    from collections.abc import Callable, Iterable, Mapping
 
 _MOST_BYTES = 16 << 20
 """Of one answer."""
@@ -39,12 +40,45 @@ def unmarked(schema: T) -> T | str:
     return schema.removeprefix("\ufeff") if isinstance(schema, str) else schema
 
 
+def registry_of(given: object) -> Any:
+    """A registry, or that of a URL.
+
+    Raises:
+        ArgumentError: It is neither.
+        ConfigError: The URL cannot be used.
+    """
+    if isinstance(given, str):
+        return _at(given)
+    if given is None or hasattr(given, "schema"):
+        return given
+    raise ArgumentError(f"registry is a SchemaRegistry or its URL, not {type(given).__name__}")
+
+
+# A loop that passes the URL each time asks for each schema once.
+@lru_cache(maxsize=16)
+def _at(url: str) -> SchemaRegistry:
+    return SchemaRegistry(url)
+
+
+def subject_of(topic: str, column: str, schema: object = None) -> str:
+    """The subject of a topic's keys or values, as Confluent's serializers name it by default.
+
+    Args:
+        topic: The topic.
+        column: "key" or "value".
+        schema: If a registry returned it from a context other than the default one, the subject is in that context.
+    """
+    known = schema.subject if isinstance(schema, RegisteredSchema) else None
+    return f"{_context(known)}{topic}-{column}"
+
+
 class RegisteredSchema(NamedTuple):
     """A schema as a registry has it.
 
     Attributes:
         type: "AVRO", "JSON" or "PROTOBUF".
-        text: The schema's text; of Protobuf, the file's descriptor in base64.
+        text: The schema's text; of Protobuf, the file's descriptor in base64, or the text of the .proto file from a
+            registry that has no descriptors.
         references: Texts of the schemas that it names, each after those that it names itself.
         id: Its number, if the answer has it.
         subject: Where it was looked up, if by subject.
@@ -63,7 +97,10 @@ class RegisteredSchema(NamedTuple):
         try:
             return [base64.b64decode(text, validate=True) for text in (*self.references, self.text)]
         except ValueError as error:
-            raise ProtocolError("the registry's Protobuf schema is no descriptor in base64") from error
+            raise ProtocolError(
+                "the registry returned a Protobuf schema that is no descriptor in base64, which some do not "
+                "have: pass the descriptors as schema"
+            ) from error
 
 
 class SchemaRegistry:
@@ -146,11 +183,18 @@ class SchemaRegistry:
     def __repr__(self) -> str:
         return f"SchemaRegistry({','.join(self._urls)!r})"
 
-    def schema(self, id: int | bytes | uuid.UUID) -> RegisteredSchema:  # noqa: A002
-        """The schema of an id, asked for once.
+    def schema(
+        self,
+        id: int | bytes | uuid.UUID,  # noqa: A002
+        *,
+        subject: str | None = None,
+    ) -> RegisteredSchema:
+        """The schema of an id, requested once.
 
         Args:
             id: A number, or a GUID, which newer serializers write.
+            subject: A subject that has the schema, such as `"orders-value"`. Each context of a registry counts its own
+                numbers; the subject says which context is meant. A GUID has one meaning in all contexts.
 
         Returns:
             The schema, with the texts of those that it names.
@@ -165,11 +209,9 @@ class SchemaRegistry:
             ProtocolError: What answers is no schema registry.
         """
         if isinstance(id, int):
-            return self._once(("id", id), f"/schemas/ids/{id}")
-        import uuid
-
+            return self._once(("id", id, subject), _Request.of_id(id, subject))
         guid = id if isinstance(id, uuid.UUID) else uuid.UUID(bytes=bytes(id))
-        return self._once(("guid", guid), f"/schemas/guids/{guid}")
+        return self._once(("guid", guid), _Request(f"/schemas/guids/{guid}", None))
 
     def version(self, subject: str, version: int) -> RegisteredSchema:
         """One version of a subject, asked for once; raises as `schema` does.
@@ -181,7 +223,7 @@ class SchemaRegistry:
         Returns:
             The schema, with the texts of those that it names.
         """
-        return self._once(("version", subject, version), f"/subjects/{_quoted(subject)}/versions/{version}")
+        return self._once(("version", subject, version), _Request.of_version(subject, version))
 
     def latest(self, subject: str) -> RegisteredSchema:
         """The newest version of a subject, asked for each time; raises as `schema` does.
@@ -192,7 +234,7 @@ class SchemaRegistry:
         Returns:
             The schema, with the texts of those that it names.
         """
-        return self._schema(f"/subjects/{_quoted(subject)}/versions/latest", _Path())
+        return self._schema(_Request.of_version(subject, "latest"), _Path())
 
     def register(
         self,
@@ -258,29 +300,27 @@ class SchemaRegistry:
                 self._ids[path, body] = found
         return found
 
-    def _once(self, key: tuple[Any, ...], path: str, above: _Path | None = None) -> RegisteredSchema:
+    def _once(self, key: tuple[Any, ...], request: _Request, above: _Path | None = None) -> RegisteredSchema:
         with self._lock:
             found = self._known.get(key)
         if found is None:
-            found = self._schema(path, above or _Path())
+            found = self._schema(request, above or _Path())
             with self._lock:
                 self._known[key] = found
         return found
 
-    def _schema(self, path: str, above: _Path) -> RegisteredSchema:
-        answer = self._ask(path)
+    def _schema(self, request: _Request, above: _Path) -> RegisteredSchema:
+        answer = self._ask(request.path())
         text = answer.get("schema")
         kind = answer.get("schemaType") or "AVRO"
         if not isinstance(text, str) or not isinstance(kind, str):
-            raise ProtocolError(f"the schema registry answers {path} without a schema")
+            raise ProtocolError(f"the schema registry answers {request.path()} without a schema")
         if kind == "PROTOBUF":
-            # The text of a .proto file is for people; the registry compiles it where it is asked to.
-            text = self._ask(f"{path}?format=serialized").get("schema")
-            if not isinstance(text, str):
-                raise ProtocolError(f"the schema registry answers {path}?format=serialized without a schema")
+            text = self._serialized(request) or text
+        subject = answer.get("subject")
         texts: dict[str, None] = {}
         for reference in answer.get("references") or ():
-            inner = self._reference(reference, above)
+            inner = self._reference(reference, subject or request.subject, above)
             texts.update(dict.fromkeys((*inner.references, inner.text)))
         number, version = answer.get("id"), answer.get("version")
         return RegisteredSchema(
@@ -288,17 +328,31 @@ class SchemaRegistry:
             text=text,
             references=tuple(texts),
             id=number if isinstance(number, int) else None,
-            subject=answer.get("subject"),
+            subject=subject,
             version=version if isinstance(version, int) else None,
         )
 
-    def _reference(self, reference: Any, above: _Path) -> RegisteredSchema:
+    def _serialized(self, request: _Request) -> str | None:
+        """A Protobuf schema as its descriptor, which the registry makes of the text; None if it refuses that form."""
+        path = request.path(("format", "serialized"))
+        try:
+            text = self._ask(path).get("schema")
+        except (ArgumentError, NotFoundError):
+            return None
+        if not isinstance(text, str):
+            raise ProtocolError(f"the schema registry answers {path} without a schema")
+        return text
+
+    def _reference(self, reference: Any, parent: str | None, above: _Path) -> RegisteredSchema:
         try:
             subject, version = str(reference["subject"]), int(reference["version"])
         except (TypeError, KeyError, ValueError) as error:
             raise ProtocolError(f"the schema registry names a reference without a version: {reference}") from error
-        path = f"/subjects/{_quoted(subject)}/versions/{version}"
-        return self._once(("version", subject, version), path, above.below(subject, version))
+        if not _context(subject):
+            subject = f"{_context(parent)}{subject}"
+        # A version that was deleted is still what the schema was written with.
+        request = _Request.of_version(subject, version, ("deleted", "true"))
+        return self._once(("reference", subject, version), request, above.below(subject, version))
 
     def _ask(self, path: str, body: bytes | None = None) -> dict[str, Any]:
         """The answer to one question, from whichever server gives it within the time and the attempts.
@@ -406,6 +460,37 @@ class _RefusalError(Exception):
     """A server is there, and says that it cannot answer now."""
 
 
+class _Request(NamedTuple):
+    """A schema to request.
+
+    Attributes:
+        resource: The path without its query.
+        subject: The subject of the schema; references without a context are in the same context.
+        query: Names and values behind the question mark.
+    """
+
+    resource: str
+    subject: str | None
+    query: tuple[tuple[str, str], ...] = ()
+
+    @classmethod
+    def of_id(cls, number: int, subject: str | None) -> _Request:
+        """A schema by its number, in the context of a subject."""
+        return cls(f"/schemas/ids/{number}", subject, () if subject is None else (("subject", subject),))
+
+    @classmethod
+    def of_version(cls, subject: str, version: int | str, *query: tuple[str, str]) -> _Request:
+        """A version of a subject."""
+        return cls(f"/subjects/{_quoted(subject)}/versions/{version}", subject, query)
+
+    def path(self, *more: tuple[str, str]) -> str:
+        """The path with its query, to which `more` is added."""
+        from urllib.parse import quote, urlencode
+
+        query = urlencode([*self.query, *more], quote_via=quote)
+        return f"{self.resource}?{query}" if query else self.resource
+
+
 class _Path(NamedTuple):
     """The references that led to a schema: one that leads back to itself would never end."""
 
@@ -415,6 +500,14 @@ class _Path(NamedTuple):
         if (subject, version) in self.steps or len(self.steps) >= _DEEPEST:
             raise ProtocolError(f"version {version} of subject {subject!r} refers to itself by way of its references")
         return _Path((*self.steps, (subject, version)))
+
+
+def _context(subject: str | None) -> str:
+    """The prefix of a subject that names its context, as `:.staging:`; empty for the default context."""
+    if subject is None or not subject.startswith(":."):
+        return ""
+    context, colon, _ = subject[1:].partition(":")
+    return f":{context}:" if colon and context != "." else ""
 
 
 def _quoted(subject: str) -> str:

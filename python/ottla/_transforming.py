@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import time
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
 
-from ottla._types import NewRecord
+from ottla._hints import ConfigValue, Servers
+from ottla._ottla import Batch
+from ottla._types import NewRecord, OffsetAndMetadata, SubscriptionPattern, TopicPartition
 from ottla.errors import (
     ArgumentError,
     ConfigError,
@@ -18,14 +21,6 @@ from ottla.errors import (
     TransactionAbortableError,
     UnknownOutcomeError,
 )
-
-if TYPE_CHECKING:
-    import re
-    from collections.abc import Iterator, Mapping
-
-    from ottla._ottla import Batch, Servers
-    from ottla._properties import ConfigValue
-    from ottla._types import OffsetAndMetadata, SubscriptionPattern, TopicPartition
 
 # Seconds that a poll waits at most, so that a stop is seen soon.
 SLICE = 0.2
@@ -42,6 +37,8 @@ _OURS = {
     "isolation.level": "only committed records are read, and only settled offsets",
     "transactional.id": "pass transactional_id",
 }
+# The topic of what was read was deleted, so that no offset of it is committed.
+_DELETED = "UNKNOWN_TOPIC_ID"
 # To do the work again does not mend these.
 _HOPELESS = frozenset(
     {
@@ -168,7 +165,8 @@ class Progress:
             self._since = time.monotonic()
         self._records += len(batch)
         for partition, span in batch.spans.items():
-            self.first.setdefault(partition, span.start)
+            # It is lower where the topic was deleted and created again since.
+            self.first[partition] = min(self.first.get(partition, span.start), span.start)
         self.next.update(batch.next_offsets)
 
     def wait(self) -> float:
@@ -225,6 +223,9 @@ class Progress:
         self._failures += 1
         if not self._can_pass(error):
             raise error
+        if error.name == _DELETED:
+            # The consumer goes on at the beginning of a topic that was created again: offsets of another are of no use.
+            self.forget([partition for partition in self.first if partition.topic == error.topic])
         if now - self._failing_since > self._settings.retry_for:
             error.add_note(
                 f"no transaction was committed for {self._settings.retry_for:g} s, in {self._failures} attempts"

@@ -5,16 +5,26 @@ from __future__ import annotations
 import base64
 import operator
 import re
+import sys
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from datetime import datetime
+from typing import TYPE_CHECKING, Literal, NamedTuple, Self, TypeAlias
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from datetime import datetime
-    from typing import Self
-    from uuid import UUID
+from ottla._later import uuid
 
-    from ottla._ottla import Data, Headers
+if sys.version_info >= (3, 12):
+    from collections.abc import Buffer as Buffer  # noqa: PLC0414 others take it from here
+elif TYPE_CHECKING:
+    from typing_extensions import Buffer as Buffer  # noqa: PLC0414 others take it from here
+else:
+    # Python 3.11 has no type for everything that has a buffer.
+    Buffer = bytes | bytearray | memoryview
+
+Data: TypeAlias = Buffer | str
+"""A key or a value that is sent."""
+Headers: TypeAlias = Mapping[str, Data | None] | Iterable[tuple[str, Data | None]]
+"""Headers that are sent with a record."""
 
 
 class TopicPartition(tuple[str, int]):  # noqa: SLOT001 tuples have no slots for the offset
@@ -64,6 +74,10 @@ class TopicPartition(tuple[str, int]):  # noqa: SLOT001 tuples have no slots for
 
     def __getnewargs__(self) -> tuple[str, int, int | None]:
         return self.topic, self.partition, self.offset
+
+
+Partition: TypeAlias = TopicPartition | tuple[str, int]
+"""A partition that a call is about."""
 
 
 def _int(field: str, value: int) -> int:
@@ -187,8 +201,18 @@ class SubscriptionPattern(str):
         return f"SubscriptionPattern({super().__repr__()})"
 
 
-class GroupMetadata(NamedTuple):
+class _Member(NamedTuple):
+    group_id: str
+    generation: int
+    member_id: str
+    group_instance_id: str | None = None
+
+
+class GroupMetadata(_Member):
     """Who a consumer is in its group, as `Consumer.group_metadata` tells it.
+
+    It also keeps which topics the consumer has read so far: so `Producer.send_offsets` commits no offset of a deleted
+    topic to another one that was created under its name.
 
     Attributes:
         group_id: The group.
@@ -198,10 +222,8 @@ class GroupMetadata(NamedTuple):
         group_instance_id: Its `group.instance.id` if it is a static member (KIP-345).
     """
 
-    group_id: str
-    generation: int
-    member_id: str
-    group_instance_id: str | None = None
+    # Topic, partition, the topic's id, and the offset of the next record. They are no part of who the consumer is.
+    _reads: tuple[tuple[str, int, bytes, int], ...] = ()
 
 
 class OffsetAndMetadata(NamedTuple):
@@ -216,6 +238,15 @@ class OffsetAndMetadata(NamedTuple):
     offset: int
     metadata: str = ""
     leader_epoch: int | None = None
+
+
+Offsets: TypeAlias = (
+    Mapping[TopicPartition, int]
+    | Mapping[TopicPartition, OffsetAndMetadata]
+    | Mapping[tuple[str, int], int]
+    | Mapping[tuple[str, int], OffsetAndMetadata]
+)
+"""By partition, the offset of the next record to read."""
 
 
 class OffsetAndTimestamp(NamedTuple):
@@ -523,6 +554,6 @@ class TopicDescription(NamedTuple):
     """
 
     name: str
-    id: UUID | None
+    id: uuid.UUID | None
     internal: bool
     partitions: list[PartitionInfo]

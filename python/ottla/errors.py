@@ -34,13 +34,10 @@ All of them carry the same attributes, and all of them can be pickled.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from ottla._types import TopicPartition
+from ottla._types import TopicPartition
 
 __all__ = [
     "AlreadyExistsError",

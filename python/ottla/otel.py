@@ -34,31 +34,27 @@ import math
 import threading
 import time
 import weakref
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from opentelemetry import context as contexts
 from opentelemetry import metrics, propagate, trace
-from opentelemetry.metrics import CallbackOptions, Observation
-from opentelemetry.propagators.textmap import CarrierT, Getter
-from opentelemetry.trace import Link, SpanKind, Status, StatusCode
+from opentelemetry.context import Context  # noqa: TC002 as the hints of ottla
+from opentelemetry.metrics import CallbackOptions, Histogram, Meter, MeterProvider, Observation
+from opentelemetry.propagators.textmap import CarrierT, Getter, TextMapPropagator
+from opentelemetry.trace import Link, Span, SpanKind, Status, StatusCode, Tracer, TracerProvider
 
 from ottla import _ottla
 from ottla._callbacks import call_when_done
-from ottla._ottla import __version__, metric_table
+from ottla._metrics import MetricName, Metrics
+from ottla._ottla import Record, __version__, metric_table
 from ottla.errors import ClosedError, KafkaError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-
-    from opentelemetry.context import Context
-    from opentelemetry.metrics import Histogram, Meter, MeterProvider
-    from opentelemetry.propagators.textmap import TextMapPropagator
-    from opentelemetry.trace import Span, Tracer, TracerProvider
     from opentelemetry.util.types import AttributeValue
 
-    from ottla._metrics import MetricName, Metrics
-    from ottla._ottla import MetricRow, Record
+    from ottla._ottla import MetricRow
 
 __all__ = ["extract", "instrument", "observe", "process"]
 

@@ -118,3 +118,21 @@ def test_only_the_spark_package_knows_spark(path):
 def test_spark_package_is_a_client_like_any_other(path):
     named = imports(path)
     assert not {m for m in named if m.startswith("ottla._ottla")}
+
+
+# The rooms of ottla.spark, and which others each may import.
+ROOMS = {
+    "shared": set(),
+    "plan": {"shared"},
+    "write": {"shared"},
+    "read": {"plan", "shared"},
+    "ingest": {"plan", "read", "shared"},
+    "log": {"plan", "read", "shared", "source"},
+}
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_rooms_of_the_spark_package_have_their_arrows(room):
+    for path in sources(f"ottla/spark/{room}"):
+        others = {m.split(".")[2] for m in imports(path) if m.startswith("ottla.spark.")} & {*ROOMS, "source"}
+        assert others - {room} <= ROOMS[room], path

@@ -19,7 +19,7 @@ def shipped(text: str) -> str:
 
 
 def is_transport(path: Path) -> bool:
-    return path.relative_to(SOURCES).parts[0] in {"transport.rs", "transport"}
+    return path.relative_to(SOURCES).parts[:2] in {("net", "transport.rs"), ("net", "transport")}
 
 
 OTHERS = [p for p in sorted(SOURCES.rglob("*.rs")) if not is_transport(p) and p.name != "tests.rs"]

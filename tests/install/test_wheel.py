@@ -158,6 +158,15 @@ def test_types_and_metadata(wheel):
     metadata = metadata_of(wheel)
     assert metadata["License-Expression"] == "Apache-2.0"
     assert metadata["Requires-Python"] == ">=3.11"
+    assert metadata["Author"] == "The ottla project"
+    links = {link.split(",")[0] for link in metadata.get_all("Project-URL")}
+    assert links == {"Repository", "Documentation", "Changelog", "Issues", "Security"}
+    known = {
+        "Operating System :: MacOS",
+        "Operating System :: Microsoft :: Windows",
+        "Operating System :: POSIX :: Linux",
+    }
+    assert known <= set(metadata.get_all("Classifier"))
     assert all("extra ==" in needed for needed in metadata.get_all("Requires-Dist")), "nothing without an extra"
     assert metadata.get_payload(decode=True).decode().startswith("# ottla")
     ((_, license_text),) = contents(wheel, r"[^/]*\.dist-info/licenses/LICENSE").items()

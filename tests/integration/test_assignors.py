@@ -21,7 +21,7 @@ from tests.waiting import wait_for_ours
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from ottla._ottla import Partition
+    from ottla._types import Partition
 
 pytestmark = [REAL]
 

@@ -10,11 +10,11 @@ import pytest
 
 import ottla
 from ottla import errors
-from ottla.spark.clients import close_idle
-from ottla.spark.frame import layout, schema
-from ottla.spark.options import ReadOptions
-from ottla.spark.planner import DataLossError, DataLossWarning
-from ottla.spark.stream import UnlimitedStreamReader
+from ottla.spark.plan.planner import DataLossError, DataLossWarning
+from ottla.spark.plan.read_options import ReadOptions
+from ottla.spark.read.client_pool import close_idle
+from ottla.spark.read.schema import layout, schema
+from ottla.spark.read.stream import UnlimitedStreamReader
 from tests.integration.conftest import REAL
 from tests.integration.peers.base import DEADLINE
 from tests.integration.unclean import KEPT, LOST, READ, Log, three_nodes

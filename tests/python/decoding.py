@@ -8,7 +8,7 @@ import threading
 import uuid
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 import ottla
 
@@ -16,6 +16,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 NUMBERS = itertools.count()
+
+
+def context_of(subject: str) -> str:
+    """The context that a subject names, as `:.staging:`; empty for the default one."""
+    return subject[: subject.index(":", 1) + 1] if subject.startswith(":.") else ""
 
 
 class Sender:
@@ -57,7 +62,8 @@ class FakeRegistry:
         self.seen: dict[str, str] = {}
         self.fault: Callable[[str], tuple[int, bytes] | None] = lambda path: None
         self._schemas: dict[str, dict[str, Any]] = {}
-        self._ids = itertools.count(1)
+        # By context and number, the schema of each subject that has it.
+        self._numbered: dict[tuple[str, int], dict[str, dict[str, Any]]] = {}
         registry = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -98,8 +104,9 @@ class FakeRegistry:
         serialized: str | None = None,
         guid: uuid.UUID | None = None,
     ) -> int:
-        """Register a schema as the newest of its subject; its id."""
-        number = next(self._ids)
+        """Register a schema as the newest of its subject; its id, which each context counts from 1."""
+        context = context_of(subject)
+        number = 1 + max((taken for of, taken in self._numbered if of == context), default=0)
         version = 1 + sum(path.startswith(f"/subjects/{subject}/versions/v") for path in self._schemas)
         answer: dict[str, Any] = {"subject": subject, "id": number, "version": version, "schema": schema}
         answer |= {"guid": str(guid or uuid.UUID(int=number))}
@@ -109,8 +116,8 @@ class FakeRegistry:
             answer["references"] = list(references)
         answer["serialized"] = serialized
         by_id = {name: value for name, value in answer.items() if name not in {"id", "version", "subject"}}
+        self._numbered[context, number] = {subject: by_id}
         self._schemas |= {
-            f"/schemas/ids/{number}": by_id,
             f"/schemas/guids/{answer['guid']}": by_id,
             f"/subjects/{subject}/versions/v{version}": answer,
             f"/subjects/{subject}/versions/{version}": answer,
@@ -121,13 +128,29 @@ class FakeRegistry:
     def answer(self, path: str) -> tuple[int, bytes]:
         """What a registry says."""
         parts = urlsplit(path)
+        query = dict(parse_qsl(parts.query))
         found = self._schemas.get(unquote(parts.path))
+        if parts.path.startswith("/schemas/ids/"):
+            found = self._by_number(int(parts.path.rpartition("/")[2]), query.get("subject", ""))
         if found is None:
             return 404, b'{"error_code":40403,"message":"Schema not found"}'
         shown = {name: value for name, value in found.items() if name != "serialized"}
-        if "format=serialized" in parts.query:
+        if query.get("format") == "serialized":
             shown["schema"] = found["serialized"]
         return 200, json.dumps(shown).encode()
+
+    def _by_number(self, number: int, subject: str) -> dict[str, Any] | None:
+        """A schema by its number and a subject, in the order in which Confluent's registry looks."""
+        context = context_of(subject)
+        of_context = self._numbered.get((context, number), {})
+        if subject == context:
+            return next(iter(of_context.values()), None)
+        if context or subject in of_context:
+            return of_context.get(subject)
+        for (other, taken), of_other in self._numbered.items():
+            if taken == number and f"{other}{subject}" in of_other:
+                return of_other[f"{other}{subject}"]
+        return next(iter(of_context.values()), None)
 
     def post(self, path: str, question: dict[str, Any]) -> tuple[int, bytes]:
         """What a registry says to a schema: its id in the subject, after it was registered where the path asks for that."""

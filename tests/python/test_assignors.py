@@ -16,7 +16,7 @@ from tests.python.conftest import PATIENCE
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from ottla._ottla import Partition
+    from ottla._types import Partition
     from tests.python.conftest import Api
 
 

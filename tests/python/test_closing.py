@@ -760,12 +760,13 @@ def test_a_share_consumer_releases_what_was_not_processed(
 # --- close() in odd places
 
 
+@pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("verb", ["close", "unsubscribe"])
-@pytest.mark.parametrize("is_async", [False, True])
+@pytest.mark.parametrize("way", ["call", "await", "await a task"])
 def test_a_listener_that_closes_its_consumer_is_told_that_it_cannot(
-    api: Api, address: str, ten: str, verb: str, is_async: bool
+    api: Api, address: str, ten: str, verb: str, way: str, protocol: str
 ) -> None:
-    if api.name == "sync" and is_async:
+    if api.name == "sync" and way != "call":
         pytest.skip("the sync facade has no async listeners")
     begun = time.monotonic()
 
@@ -773,14 +774,56 @@ def test_a_listener_that_closes_its_consumer_is_told_that_it_cannot(
         return getattr(consumer, verb)()
 
     async def async_listener(_: object) -> None:
-        await getattr(consumer, verb)()
+        call = getattr(consumer, verb)()
+        # As wait_for has it before Python 3.12.
+        await (call if way == "await" else asyncio.create_task(call))
 
-    with api.consumer(address, group_id=ten) as consumer:
-        consumer.subscribe(ten, on_assign=async_listener if is_async else listener)
+    with api.consumer(address, group_id=ten, group_protocol=protocol) as consumer:
+        consumer.subscribe(ten, on_assign=listener if way == "call" else async_listener)
         with pytest.raises(errors.ArgumentError, match="a listener cannot call it"):
             api(consumer.poll(PATIENCE))
         api(consumer.poll(0))
         assert time.monotonic() - begun < 4, "less than a close has"
+
+
+def test_a_task_that_a_listener_leaves_behind_may_close_the_consumer(address: str, ten: str) -> None:
+    async def main() -> None:
+        closings: list[asyncio.Task[None]] = []
+
+        async def listener(_: object) -> None:
+            closings.append(asyncio.create_task(consumer.close(PATIENCE)))
+
+        consumer = aio.Consumer(address, group_id=ten)
+        consumer.subscribe(ten, on_assign=listener)
+        # The poll that called the listener may meet the close.
+        with contextlib.suppress(errors.ClosedError):
+            while not closings:
+                await consumer.poll(PATIENCE)
+        await closings[0]
+        with pytest.raises(errors.ClosedError):
+            await consumer.poll(0)
+
+    asyncio.run(main())
+
+
+def test_an_acknowledgement_callback_may_close_its_share_consumer(api: Api, address: str, ten: str) -> None:
+    def callback(_: object) -> Any:
+        told.append(time.monotonic())
+        return consumer.close(PATIENCE)
+
+    told: list[float] = []
+    with api.open("ShareConsumer", address, group_id=ten, share_acknowledgement_mode="explicit") as consumer:
+        consumer.subscribe(ten)
+        consumer.set_acknowledgement_callback(callback)
+        while not len(batch := api(consumer.poll(0.1))):
+            more(address, ten)
+        consumer.acknowledge(batch)
+        api(consumer.commit(timeout=PATIENCE))
+        while not told:
+            api(consumer.poll(0.1))
+        assert time.monotonic() - told[0] < SOON
+        with pytest.raises(errors.ClosedError):
+            api(consumer.poll(0))
 
 
 def test_a_close_does_not_wait_longer_than_its_timeout_for_metrics(address: str) -> None:
@@ -797,22 +840,37 @@ def test_a_close_does_not_wait_longer_than_its_timeout_for_metrics(address: str)
     asyncio.run(main())
 
 
+@pytest.mark.parametrize("metrics", [False, True], ids=["plain", "metrics"])
 @pytest.mark.parametrize("kind", ["Producer", "Consumer", "Admin", "ShareConsumer"])
-def test_a_close_in_a_finalizer_is_quiet_while_the_interpreter_ends(address: str, kind: str) -> None:
+@pytest.mark.parametrize("facade", ["ottla", "aio"])
+def test_a_close_in_a_finalizer_is_quiet_while_the_interpreter_ends(
+    address: str, facade: str, kind: str, metrics: bool
+) -> None:
     program = f"""
-import sys, ottla
+import asyncio, sys, ottla
+from ottla import aio
 
 class Holder:
     def __init__(self):
         options = {{"group_id": "finalized"}} if "Consumer" in {kind!r} else {{}}
-        self.client = ottla.{kind}(sys.argv[1], **options)
+        if {metrics}:
+            options["on_metrics"] = lambda _: None
+        self.client = {facade}.{kind}(sys.argv[1], **options)
+        self.loop = asyncio.new_event_loop()
 
     def __del__(self):
-        self.client.close()
+        closing = self.client.close()
+        if closing is not None:
+            self.loop.run_until_complete(closing)
+        self.loop.close()
 
 holder = Holder()
 """
     ran = subprocess.run(
-        [sys.executable, "-c", program, address], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-W", "error", "-c", program, address],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
     )
     assert (ran.returncode, ran.stderr) == (0, "")

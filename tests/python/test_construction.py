@@ -7,11 +7,12 @@ import re
 import warnings
 import weakref
 from typing import TYPE_CHECKING, Any
+from unittest.mock import Mock, create_autospec
 
 import pytest
 
 import ottla
-from ottla import aio, errors
+from ottla import _habits, aio, errors
 from ottla.testing import Broker
 from tests.waiting import wait_for_ours
 
@@ -177,3 +178,26 @@ def test_metrics_are_reported_as_long_as_the_client_is_there() -> None:
     told: list[object] = []
     with ottla.Admin(NOBODY, on_metrics=told.append, metrics_interval_ms=10):
         wait_for_ours(lambda: len(told) >= 3, "three reports")
+
+
+@pytest.mark.parametrize("cls", [*ALL, ottla.Batch], ids=name)
+def test_a_mock_has_our_names_and_those_of_no_other_client(cls: Any) -> None:
+    kind = f"aio.{cls.__name__}" if cls.__module__.startswith("ottla.aio") else cls.__name__
+    others = sorted(set(_habits._INSTEAD[kind]) - set(vars(cls)))
+    assert others
+    assert set(dir(cls)) & set(others) == set()
+    for mock in (create_autospec(cls), create_autospec(cls, instance=True), Mock(spec=cls)):
+        for other in others:
+            with pytest.raises(AttributeError):
+                getattr(mock, other)
+    assert callable(create_autospec(cls, instance=True).__len__ if cls is ottla.Batch else create_autospec(cls).close)
+
+
+@pytest.mark.parametrize("cls", ALL, ids=name)
+def test_a_client_says_what_to_write_for_a_name_of_another_one(cls: Any) -> None:
+    kind = f"aio.{cls.__name__}" if cls.__module__.startswith("ottla.aio") else cls.__name__
+    client = cls(NOBODY, **needs(cls))
+    assert set(dir(client)) & set(_habits._INSTEAD[kind]) == set()
+    for other, instead in _habits._INSTEAD[kind].items():
+        with pytest.raises(AttributeError, match=re.escape(f"write {instead}")):
+            getattr(client, other)

@@ -14,8 +14,8 @@ from tests.python.test_process import run
 RUNS = 4
 
 SCRIPT = """
-import asyncio, contextlib, sys, threading
-import ottla
+import asyncio, collections.abc, contextlib, sys, threading, warnings
+import ottla, ottla.protocol
 from ottla import aio
 from ottla.testing import Broker
 
@@ -38,6 +38,8 @@ def values():
 
 producer = ottla.Producer(address, partitioner=place if sys.argv[1] == "partitioner" else None)
 producer.send("t", b"v").result(60)
+warnings.simplefilter("always")
+warnings.showwarning = lambda *_: busy()
 
 def send(me):
     producer.send("t", b"v")
@@ -66,12 +68,64 @@ def awaited(me):
                 me.ready()
     asyncio.run(main())
 
+def each(items):
+    for _ in range(200):
+        busy()
+        yield from items
+
+class Place:
+    partition = 0
+
+    @property
+    def topic(self):
+        busy()
+        return "t"
+
+class Words(collections.abc.Mapping):
+    def __len__(self):
+        return 1
+
+    def __iter__(self):
+        busy()
+        return iter(["topics"])
+
+    def __getitem__(self, name):
+        busy()
+        if name != "topics":
+            raise KeyError(name)
+        return []
+
+class PathLike:
+    def __fspath__(self):
+        busy()
+        return "a"
+
+def iterable(me):
+    me.consumer.pause(each([("t", 0)]))
+
+def attributes(me):
+    me.consumer.pause([Place()] * 50)
+
+def settings(me):
+    with contextlib.suppress(ottla.errors.ConfigError):
+        ottla.Admin({"client.id": [PathLike()] * 50, "no.such.property": "1"})
+
+def mapping(me):
+    ottla.protocol.encode_request("Metadata", 4, Words())
+
+def assignment(me):
+    me.consumer.assignment()
+
+def warning(me):
+    ottla.Admin(address)
+
 class Worker(threading.Thread):
     def __init__(self):
         super().__init__(daemon=True)
         self.said = False
-        if sys.argv[1] == "poll":
-            self.consumer = ottla.Consumer(address, topics=["t"])
+        if sys.argv[1] in {"poll", "iterable", "attributes", "assignment"}:
+            self.consumer = ottla.Consumer(address)
+            self.consumer.assign([("t", 0)])
 
     def ready(self):
         if not self.said:
@@ -92,9 +146,22 @@ for _ in range(4):
 """
 
 
-@pytest.mark.parametrize("kind", ["send", "flush", "callback", "partitioner", "generator", "poll", "awaited"])
+# What our calls call back: iterators, properties, conversions and hooks of a user, classes and functions of the facades.
+CALLED_BACK = [
+    "iterable",
+    "attributes",
+    "settings",
+    "mapping",
+    "assignment",
+    "warning",
+]
+
+
+@pytest.mark.parametrize(
+    "kind", ["send", "flush", "callback", "partitioner", "generator", "poll", "awaited", *CALLED_BACK]
+)
 def test_daemon_threads_inside_our_calls_end_with_the_interpreter(kind):
-    for _ in range(RUNS):
+    for _ in range(RUNS if kind not in CALLED_BACK else 2):
         code, _, err = run(SCRIPT, kind)
         assert code == 0, err
         # The exit reports records that it did not deliver, and nothing else.

@@ -247,3 +247,89 @@ def test_a_decoder_tells_its_columns():
     ]
     with pytest.raises(errors.ArgumentError, match="a decoder without a schema has that of each topic"):
         pa.schema(ottla.Decoder(format="avro", registry=ottla.SchemaRegistry("http://h")))
+
+
+ITEM = {"item": "pen", "n": 2, "price": 1.5, "tags": ["a"], "where": {"x": 0.5}}
+ITEM_FORMS = [
+    {"item": str, "n": int, "price": float, "tags": [str], "where": {"x": float}},
+    {"item": "string", "n": "bigint", "price": "double", "tags": "array<string>", "where": "struct<x:double>"},
+    "item string, n bigint not null, price double comment 'each', `tags` array<string>, where: struct<x: double>",
+    "infer",
+    {
+        "type": "object",
+        "properties": {
+            "item": {"type": "string"},
+            "n": {"type": "integer"},
+            "price": {"type": "number"},
+            "tags": {"type": "array", "items": {"type": "string"}},
+            "where": {"type": "object", "properties": {"x": {"type": "number"}}},
+        },
+    },
+]
+
+
+@pytest.mark.parametrize("schema", ITEM_FORMS)
+def test_columns_are_declared_in_many_ways(batch_of, schema):
+    batch = batch_of([json.dumps(ITEM).encode()])
+    decoder = ottla.Decoder(schema)
+    for decoded in (batch.decode(schema), batch.decode(decoder), batch.decode(pickle.loads(pickle.dumps(decoder)))):
+        assert decoded.to_arrow().to_pylist() == [ITEM]
+    some = batch.decode(schema, select=["price", "item"]).to_arrow()
+    assert some.to_pylist() == [{"price": 1.5, "item": "pen"}]
+
+
+def test_what_is_inferred_has_room_for_all_first_records(batch_of):
+    rows = [
+        {"a": 1, "b": None},
+        {"a": 1.5, "c": {"x": 1}},
+        {"a": None, "c": {"y": []}, "d": 1},
+        {"d": "x"},
+        {"e": 2**63},
+    ]
+    batch = batch_of([json.dumps(row).encode() for row in rows] + [b"bad", None])
+    decoder = ottla.Decoder("infer")
+    with pytest.raises(errors.ArgumentError, match="has those of the first batch"):
+        pa.schema(decoder)
+    table = batch.decode(decoder, mode="drop").to_arrow()
+    inner = pa.struct([("x", pa.int64()), ("y", pa.list_(pa.field("element", pa.string())))])
+    kinds = [("a", pa.float64()), ("b", pa.string()), ("c", inner), ("d", pa.string()), ("e", pa.float64())]
+    assert table.schema == pa.schema(kinds) == pa.schema(decoder)
+    assert table.column("d").to_pylist() == [None, None, "1", "x", None, None]
+    # Later batches have the same columns.
+    later = batch_of([b'{"a":2,"new":1}']).decode(decoder).to_arrow()
+    assert later.schema == table.schema
+    for empty in (batch[:0], batch[5:]):
+        with pytest.raises(errors.ArgumentError, match="no record is a JSON object"):
+            empty.decode("infer")
+    with pytest.raises(errors.ArgumentError, match="inferred from JSON alone"):
+        batch.decode("infer", "csv")
+
+
+def test_csv_and_avro_take_declared_columns(batch_of):
+    assert batch_of([b"1,x"]).decode("a int, b string", "csv").to_arrow().to_pylist() == [{"a": 1, "b": "x"}]
+    assert batch_of([b"1,x"]).decode({"a": int, "b": str}, "csv").to_arrow().to_pylist() == [{"a": 1, "b": "x"}]
+    written = {"type": "record", "name": "R", "fields": [{"name": "a", "type": "int"}, {"name": "b", "type": "string"}]}
+    batch = batch_of([b"\x02\x02x"])
+    for schema in ({"b": str, "a": float}, "b string, a double"):
+        rows = batch.decode(schema, "avro", writer_schema=json.dumps(written)).to_arrow().to_pylist()
+        assert rows == [{"b": "x", "a": 1.0}]
+    assert batch.decode(written, "avro").to_arrow().to_pylist() == [{"a": 1, "b": "x"}]
+    with pytest.raises(errors.ArgumentError, match="a comma is wanted at character 6"):
+        batch.decode("a int 5", "csv")
+
+
+def test_what_is_decoded_is_a_frame_and_a_table_in_notebooks(batch_of):
+    rows = [{"item": f"<{n}>", "raw": "x" * n * 10} for n in range(12)]
+    decoded = batch_of([json.dumps(row).encode() for row in rows] + [b"{"]).decode(
+        "item string, raw string", mode="drop"
+    )
+    assert (
+        decoded.to_pandas()["item"].tolist() == decoded.to_polars()["item"].to_list() == [row["item"] for row in rows]
+    )
+    page = decoded._repr_html_()
+    assert "Decoded: 12 rows, 1 bad record" in page
+    assert "… 2 rows …" in page
+    assert "&lt;0&gt;" in page
+    assert "<0>" not in page
+    assert "x" * 60 + "…" in page
+    assert "x" * 61 not in page

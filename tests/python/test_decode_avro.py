@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import pickle
 import subprocess
 import sys
 import uuid
@@ -15,7 +16,7 @@ import fastavro
 import pyarrow as pa
 import pytest
 from confluent_kafka.schema_registry import SchemaRegistryClient, header_schema_id_serializer
-from confluent_kafka.schema_registry.avro import AvroSerializer
+from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -164,14 +165,15 @@ def test_each_version_of_a_schema_is_read_as_the_newest(batch_of, registry):
     values = [framed(one, first, {"a": 1}), framed(two, whole, {"a": 2, "line": {"x": 3}}), b"\0\0\0\x03\xe7x", b"{}"]
     asked = ottla.SchemaRegistry(registry.url)
     decoder = ottla.Decoder(asked.latest("t"), "avro", registry=asked)
-    decoded = batch_of(values).decode(decoder, mode="drop")
+    batch = batch_of(values)
+    decoded = batch.decode(decoder, mode="drop")
     assert decoded.to_arrow().to_pylist() == [{"a": 1, "line": None}, {"a": 2, "line": {"x": 3}}]
     assert [bad.row for bad in decoded.bad] == [2, 3]
     assert "does not have /schemas/ids/999" in decoded.bad[0].reason
-    # What was asked for once is known, to the decoder and to the registry.
+    # What was requested once is known, to the decoder and to the registry.
     before = len(registry.requests)
-    assert len(batch_of(values[:2]).decode(decoder)) == 2
-    assert len(batch_of(values[:2]).decode(asked.version("t", 2), "avro", registry=asked)) == 2
+    assert len(batch[:2].decode(decoder)) == 2
+    assert len(batch[:2].decode(asked.version("t", 2), "avro", registry=asked)) == 2
     assert [path for path in registry.requests[before:] if "/ids/" in path] == []
 
 
@@ -213,6 +215,59 @@ def test_each_topic_has_the_schema_of_its_subject(batch_of, registry):
         decoder.decode(both)
 
 
+def of_fields(*names):
+    fields = [{"name": name, "type": "int"} for name in names]
+    return json.dumps({"type": "record", "name": "R", "fields": fields})
+
+
+def test_ids_are_those_of_the_subjects_context(batch_of, registry):
+    """The number 1 of one context swaps the fields of another's: the subject says which is meant, as for Confluent's client."""
+    batch = batch_of([b"\0\0\0\0\x01\x02\x04"])
+    topic = batch[0].topic
+    registry.add("other-value", of_fields("b", "a"))
+    registry.add(f":.staging:{topic}-value", of_fields("a", "b"))
+    asked = ottla.SchemaRegistry(registry.url)
+    client = SchemaRegistryClient({"url": registry.url})
+    theirs = AvroDeserializer(client)(batch[0].value, SerializationContext(topic, MessageField.VALUE))
+    assert theirs == {"a": 1, "b": 2}
+    assert registry.requests[-1] == f"/schemas/ids/1?subject={topic}-value"
+    assert batch.decode(of_fields("a", "b"), "avro", registry=asked).to_arrow().to_pylist() == [theirs]
+    assert registry.requests[-1] == f"/schemas/ids/1?subject={topic}-value"
+    # A subject that is passed; what a registry returned from a context; and a whole context.
+    wanted = {"a": 1, "b": 2}
+    latest = asked.latest(f":.staging:{topic}-value")
+    for schema, options in [
+        (None, {"subject": f":.staging:{topic}-value"}),
+        (latest, {}),
+        (of_fields("a", "b"), {"subject": ":.staging:"}),
+    ]:
+        decoder = ottla.Decoder(schema, "avro", registry=asked, **options)
+        for one in (decoder, pickle.loads(pickle.dumps(decoder))):
+            assert batch.decode(one).to_arrow().to_pylist() == [wanted]
+    swapped = batch.decode(of_fields("a", "b"), "avro", registry=asked, subject="other-value").to_arrow()
+    assert swapped.to_pylist() == [{"a": 2, "b": 1}]
+    with pytest.raises(errors.ArgumentError, match="a subject is of a registry"):
+        ottla.Decoder(of_fields("a"), "avro", subject="s")
+
+
+def test_each_topic_of_a_batch_has_the_ids_of_its_subject(batch_of, registry):
+    first, second = (batch_of([b"\0\0\0\0\x01\x02\x04"]) for _ in range(2))
+    registry.add(f":.one:{first[0].topic}-value", of_fields("a", "b"))
+    registry.add(f":.two:{second[0].topic}-value", of_fields("b", "a"))
+    decoder = ottla.Decoder(of_fields("a", "b"), "avro", registry=ottla.SchemaRegistry(registry.url))
+    rows = [{"a": 1, "b": 2}, {"a": 2, "b": 1}]
+    assert batch_of([]).decode(decoder).to_arrow().to_pylist() == []
+    assert (first + second).decode(decoder).to_arrow().to_pylist() == rows
+    assert [batch.decode(decoder).to_arrow().to_pylist() for batch in (first, second)] == [[row] for row in rows]
+    assert len(registry.requests) == 2
+    # What one topic lacks, another one has.
+    third = batch_of([b"\0\0\0\0\x02\x02\x04"])
+    registry.add(f":.one:{first[0].topic}-value", of_fields("a"))
+    decoded = (first + third + second).decode(decoder, mode="drop")
+    assert [(bad.row, "ids/2" in bad.reason) for bad in decoded.bad] == [(1, True)]
+    assert decoded.to_arrow().to_pylist() == rows
+
+
 def test_a_schema_that_comes_later_is_found(batch_of, registry):
     schema = json.dumps({"type": "record", "name": "R", "fields": [{"name": "a", "type": "int"}]})
     decoder = ottla.Decoder(schema, "avro", registry=ottla.SchemaRegistry(registry.url))
@@ -234,7 +289,7 @@ SCHEMA = json.dumps({"type": "record", "name": "R", "fields": [{"name": "a", "ty
 
 
 class Registry:
-    def schema(self, id):
+    def schema(self, id, *, subject=None):
         return ottla.RegisteredSchema("AVRO", SCHEMA)
 
 

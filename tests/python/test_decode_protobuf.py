@@ -6,7 +6,7 @@ import base64
 import struct
 
 import pytest
-from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, timestamp_pb2
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, struct_pb2, timestamp_pb2
 from google.protobuf.json_format import MessageToDict
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -138,8 +138,9 @@ def test_descriptors_as_bytes_and_the_message_by_name(batch_of):
     assert batch.decode(files, "protobuf", message="shop.Line").to_arrow().to_pylist() == [{"sku": "x"}]
     with pytest.raises(errors.ArgumentError, match="have no message"):
         batch.decode(files, "protobuf", message="shop.Missing")
-    with pytest.raises(errors.DecodeError, match="another type"):
-        batch.decode(files, "protobuf", message="Whole")
+    # A field with another wire type than the descriptor's is unknown, as for Google's library.
+    row = batch.decode(files, "protobuf", message="Whole").to_arrow().to_pylist()[0]
+    assert row["double"] == Whole.FromString(batch[0].value).double == 0
 
 
 def test_a_registry_has_descriptors_and_values_have_indexes(batch_of, registry):
@@ -158,6 +159,61 @@ def test_a_registry_has_descriptors_and_values_have_indexes(batch_of, registry):
     decoded = batch.decode(asked.latest("whole"), "protobuf", message="shop.Whole", registry=asked, mode="drop")
     assert [row["int32"] for row in decoded.to_arrow().to_pylist()] == [5]
     assert [bad.reason for bad in decoded.bad] == ["message shop.Whole is wanted, not shop.Line"]
+
+
+def struct_file():
+    """A message with a `Struct`, a group and itself, each in a field and in a oneof, beside a number."""
+    file = descriptor_pb2.FileDescriptorProto(name="loose.proto", package="shop", syntax="proto2")
+    file.dependency.append("google/protobuf/struct.proto")
+    loose = file.message_type.add(name="Loose")
+    loose.field.add(name="n", number=1, type=Field.TYPE_INT32, label=1)
+    loose.field.add(name="more", number=2, type=Field.TYPE_MESSAGE, type_name=".google.protobuf.Struct", label=1)
+    loose.field.add(name="group", number=3, type=Field.TYPE_GROUP, type_name=".shop.Loose.Group", label=1)
+    loose.field.add(name="parent", number=4, type=Field.TYPE_MESSAGE, type_name=".shop.Loose", label=1)
+    loose.nested_type.add(name="Group").field.add(name="g", number=1, type=Field.TYPE_INT32, label=1)
+    loose.oneof_decl.add(name="choice")
+    loose.field.add(name="one", number=5, type=Field.TYPE_INT32, label=1, oneof_index=0)
+    struct = ".google.protobuf.Struct"
+    loose.field.add(name="other", number=6, type=Field.TYPE_MESSAGE, type_name=struct, label=1, oneof_index=0)
+    return file
+
+
+@pytest.mark.parametrize("facade", ["select", "decoder"])
+def test_what_has_no_columns_may_be_in_fields_that_are_not_selected(batch_of, facade):
+    pool = descriptor_pool.DescriptorPool()
+    pool.AddSerializedFile(struct_pb2.DESCRIPTOR.serialized_pb)
+    pool.Add(struct_file())
+    loose = message_factory.GetMessageClass(pool.FindMessageTypeByName("shop.Loose"))
+    first = loose(n=5, more={"a": 1}, group={"g": 7}, parent={"n": 6}, one=3)
+    second = loose(n=6, other={"b": 2}).SerializeToString()
+    batch = batch_of([first.SerializeToString(), loose(one=4).SerializeToString() + second, second])
+    options = {"format": "protobuf", "select": ["one", "n"]}
+    decoded = batch.decode(loose, **options) if facade == "select" else batch.decode(ottla.Decoder(loose, **options))
+    # The last of a oneof counts, and it is not selected.
+    assert decoded.to_arrow().to_pylist() == [{"one": 3, "n": 5}, {"one": None, "n": 6}, {"one": None, "n": 6}]
+    for name, why in [("more", "contains itself"), ("group", "group"), ("parent", "contains itself")]:
+        with pytest.raises(errors.ArgumentError, match=why):
+            batch.decode(loose, "protobuf", select=[name])
+    with pytest.raises(errors.ArgumentError, match="the schema has n, more, group, parent, one, other"):
+        batch.decode(loose, "protobuf", select=["x"])
+
+
+@pytest.mark.parametrize("refusal", [None, 422, 404])
+def test_a_registry_without_descriptors_is_no_matter_for_who_has_them(batch_of, registry, refusal):
+    """`format=serialized` is Confluent's: other registries ignore it, or refuse it. The index of the message is enough."""
+    text = 'syntax = "proto3"; package shop; message Line {}'
+    number = registry.add("whole", text, kind="PROTOBUF", serialized=text)
+    refused = (refusal, b'{"error_code":422,"message":"Invalid schema format"}')
+    registry.fault = lambda path: refused if refusal and "format=serialized" in path else None
+    framed = struct.pack(">bI", 0, number)
+    payload = Whole(int32=5).SerializeToString()
+    batch = batch_of([framed + b"\x02\x02" + payload, framed + b"\x00" + b"\x0a\x01x"])
+    asked = ottla.SchemaRegistry(registry.url)
+    decoded = batch.decode(Whole, "protobuf", registry=asked, mode="drop")
+    assert [row["int32"] for row in decoded.to_arrow().to_pylist()] == [5]
+    assert [bad.reason for bad in decoded.bad] == ["message shop.Whole is wanted, not shop.Line"]
+    with pytest.raises(errors.ProtocolError, match="pass the descriptors as schema"):
+        batch.decode(asked.latest("whole"), "protobuf", registry=asked)
 
 
 def test_the_last_of_a_oneof_counts_also_if_it_is_not_selected(batch_of):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
 import pickle
@@ -83,7 +84,7 @@ def test_any_arrow_data_is_encoded():
     with pytest.raises(errors.ArgumentError, match="not a column of Int64"):
         encoder.encode(pa.array([1]))
     with pytest.raises(TypeError, match="is not Arrow data"):
-        encoder.encode([{"a": 1}])
+        encoder.encode([1])
 
 
 # A struct in a struct, beside and in a list and a map, in each of which some are null.
@@ -324,3 +325,120 @@ def test_decimals_and_times_of_other_units():
         at.replace(microsecond=123000),
     )
     assert found["n"] == int(at.replace(tzinfo=UTC).timestamp()) * 10**9 + 123_456_000
+
+
+@pytest.mark.parametrize("facade", ["sync", "aio"])
+def test_encoded_keys_stand_beside_encoded_values(address, facade):
+    values, keys = ottla.Encoder().encode(TABLE), ottla.Encoder().encode(TABLE.select(["a"]))
+    text = pa.array(["x", None])
+
+    async def send(topic, *columns, **more):
+        async with ottla.aio.Producer(address) as producer:
+            await (await producer.send_many(topic, *columns, **more))
+
+    for number, (columns, more, wanted) in enumerate(
+        [
+            ((values,), {"keys": keys}, [(keys[0], values[0]), (keys[1], values[1])]),
+            ((values,), {"keys": [b"k", None], "headers": {"h": b"1"}}, [(b"k", values[0]), (None, values[1])]),
+            (([b"1", b"2"],), {"keys": text, "partitions": 0}, [(b"x", b"1"), (None, b"2")]),
+            ((text,), {"timestamps": [1, 2]}, [(None, b"x"), (None, None)]),
+        ]
+    ):
+        topic = f"beside-{facade}-{number}"
+        with ottla.Admin(address) as admin:
+            admin.create_topics([topic])
+        if facade == "aio":
+            asyncio.run(send(topic, *columns, **more))
+        else:
+            with ottla.Producer(address) as producer:
+                producer.send_many(topic, *columns, **more).result(20)
+        assert [(record.key, record.value) for record in ottla.read(address, topic)] == wanted
+    with ottla.Producer(address) as producer:
+        with pytest.raises(errors.ArgumentError, match="1 keys for 2 values"):
+            producer.send_many(topic, values, keys=keys_of_one())
+        with pytest.raises(TypeError, match="keys are a table"):
+            producer.send_many(topic, values, keys=TABLE)
+
+
+def keys_of_one():
+    return ottla.Encoder().encode(TABLE.slice(0, 1))
+
+
+def test_a_registry_may_be_its_url_and_nothing_else(registry):
+    encoder = ottla.Encoder(json.dumps(RECORD), "avro", registry=registry.url)
+    assert encoder.encode(TABLE, topic="orders")[0][:5] == b"\0\0\0\0\x01"
+    for wrong in (5, {"url": registry.url}):
+        for make in (ottla.Encoder, ottla.Decoder):
+            with pytest.raises(errors.ArgumentError, match="registry is a SchemaRegistry or its URL, not"):
+                make(json.dumps(RECORD), "avro", registry=wrong)
+    with pytest.raises(errors.ConfigError, match="begins with http"):
+        ottla.Encoder(json.dumps(RECORD), "avro", registry="localhost:8081")
+
+
+ROWS = [{"a": 1, "b": "x"}, {"a": 2, "b": None}]
+COLUMN_FORMS = [
+    {"a": int, "b": str},
+    {"a": "bigint not null", "b": "string"},
+    "a bigint, b string",
+    TABLE.schema,
+    "infer",
+]
+
+
+@pytest.mark.parametrize("schema", [RECORD, *COLUMN_FORMS])
+def test_avro_of_columns_and_of_dicts(registry, schema):
+    for data in (TABLE, ROWS, TABLE.to_batches()[0], pa.array(ROWS), pl.DataFrame(ROWS)):
+        encoder = ottla.Encoder(schema, "avro")
+        values = list(encoder.encode(data))
+        assert [read(value, json.loads(encoder.schema)) for value in values] == ROWS
+        assert list(pickle.loads(pickle.dumps(encoder)).encode(ROWS)) == values
+    framed = ottla.Encoder(schema, "avro", registry=registry.url, subject="s").encode(ROWS)
+    assert [bytes(value[5:]) for value in framed] == values
+    latest = ottla.Encoder(format="avro", registry=registry.url, subject="s")
+    assert list(latest.encode(ROWS)) == list(latest.encode(TABLE)) == list(framed)
+
+
+def test_dicts_are_rows_in_the_types_of_the_schema():
+    at = datetime(2026, 11, 23, 9, 52, 20, tzinfo=UTC)
+    columns = {
+        "at": datetime,
+        "sum": "decimal(8,2)",
+        "tags": [str],
+        "m": "map<string,int>",
+        "in": {"x": float, "y": [int]},
+    }
+    rows = [
+        {"at": at, "sum": Decimal("1.5"), "tags": ["a"], "m": {"k": 1}, "in": {"x": 1, "y": [2]}},
+        {"tags": None},
+        {"in": {"x": None}},
+    ]
+    encoder = ottla.Encoder(columns, "avro")
+    found = [read(value, json.loads(encoder.schema)) for value in encoder.encode(rows)]
+    assert found[0] == {"at": at, "sum": Decimal("1.50"), "tags": ["a"], "m": {"k": 1}, "in": {"x": 1.0, "y": [2]}}
+    assert found[1] == dict.fromkeys(columns)
+    assert found[2]["in"] == {"x": None, "y": None}
+    assert list(ottla.Encoder().encode([{"a": 1}, None, {"b": [1.5]}])) == [b'{"a":1}', None, b'{"b":[1.5]}']
+    assert list(ottla.Encoder().encode({"a": 1})) == [b'{"a":1}']
+    for row, why in [
+        ({"att": at}, "row 0 has 'att', and the schema has no such field"),
+        ({"in": {"z": 1}}, r"row 0 has 'in.z'"),
+        ({"sum": "x"}, "the dicts do not fit the schema"),
+    ]:
+        with pytest.raises(errors.ArgumentError, match=why):
+            encoder.encode([row])
+
+
+def test_columns_that_can_never_be_declared():
+    for schema, why in [
+        ({}, "of no columns"),
+        ({"a": complex}, "the type of column 'a' is a text"),
+        ({"a": "long long"}, "a comma is wanted"),
+        ("a int, b", "a type, such as boolean"),
+        ("a decimal(40,2)", "at most 38 digits"),
+        ("a array<int", "> is wanted"),
+        ("a-b int", "letters, digits and underscores"),
+    ]:
+        with pytest.raises(errors.ArgumentError, match=why):
+            ottla.Encoder(schema, "avro")
+    with pytest.raises(errors.ArgumentError, match="a schema is inferred for Avro alone"):
+        ottla.Encoder("infer", "protobuf", message="M")

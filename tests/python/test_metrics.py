@@ -12,6 +12,7 @@ import runpy
 import sys
 import threading
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,7 @@ import ottla
 from ottla import MetricName, Metrics, aio, errors
 from ottla._ottla import metric_table
 from tests.python.conftest import PATIENCE
+from tests.waiting import wait_for_ours
 
 ROOT = Path(__file__).parents[2]
 
@@ -120,6 +122,63 @@ def test_failures_and_waits_are_measured(api, broker, address, topic):
         assert metrics.value("bufferpool-wait-ratio") > 0
         assert metrics.value("waiting-threads") == 0
         assert metrics.value("buffer-available-bytes") < 200
+
+
+def test_clients_without_an_id_have_one_each_as_javas(api, address, topic):
+    def id_of(client):
+        (found,) = {name.tag("client-id") for name in client.metrics()}
+        return found
+
+    wanted = [
+        (api.producer, {}, r"producer-\d+"),
+        (api.producer, {"transactional_id": "a"}, r"producer-a"),
+        (api.consumer, {}, r"consumer-\d+"),
+        (api.consumer, {"client_id": ""}, r"consumer-\d+"),
+        (api.consumer, {"group_id": "g"}, r"consumer-g-\d+"),
+        (api.consumer, {"group_id": "g", "group_instance_id": "i"}, r"consumer-g-i"),
+        (partial(api.open, "ShareConsumer"), {"group_id": "g"}, r"consumer-g-\d+"),
+        (api.admin, {}, r"adminclient-\d+"),
+        (api.admin, {"client_id": "mine"}, "mine"),
+    ]
+    for make, options, form in wanted:
+        with make(address, **options) as one, make(address, **options) as other:
+            assert re.fullmatch(form, id_of(one)), options
+            assert (id_of(one) == id_of(other)) == ("\\d" not in form), options
+    with (
+        ottla.Producer(address) as producer,
+        ottla.Consumer(address, topics=topic) as consumer,
+        ottla.Admin(address) as admin,
+    ):
+        assert "client_id" in producer.metrics().prometheus_text(consumer.metrics(), admin.metrics())
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_brokers_know_a_client_without_an_id_by_the_one_that_it_got(api, address, topic, protocol):
+    group = f"{topic}-{protocol}"
+    with (
+        api.consumer(address, topics=topic, group_id=group, group_protocol=protocol) as consumer,
+        ottla.Admin(address) as admin,
+    ):
+
+        def is_assigned():
+            api(consumer.poll(0.1))
+            return bool(consumer.assignment())
+
+        wait_for_ours(is_assigned, "an assignment")
+        (member,) = admin.describe_groups(group)[group].members
+        assert re.fullmatch(rf"consumer-{group}-\d+", member.client_id)
+
+
+def test_no_metric_is_negative_zero(api, address, topic):
+    with (
+        api.producer(address) as producer,
+        api.consumer(address, topics=topic, group_id=topic) as consumer,
+        api.open("ShareConsumer", address, group_id=f"{topic}-share") as sharer,
+        api.admin(address) as admin,
+    ):
+        for client in (producer, consumer, sharer, admin):
+            negative = [name for name, value in client.metrics().items() if str(value) == "-0.0"]
+            assert negative == []
 
 
 def test_the_names_of_metrics(address):
@@ -386,8 +445,8 @@ def test_each_kind_of_series_has_a_name_of_its_own_and_a_help():
 
 
 def test_prometheus_refuses_clients_that_cannot_be_told_apart(address):
-    refused = pytest.raises(errors.ArgumentError, match=r"client_id=\"ottla\".*give each client a client.id of its own")
-    with ottla.Producer(address) as one, ottla.Producer(address) as other, refused:
+    refused = pytest.raises(errors.ArgumentError, match=r"client_id=\"p\".*give each client a client.id of its own")
+    with ottla.Producer(address, client_id="p") as one, ottla.Producer(address, client_id="p") as other, refused:
         one.metrics().prometheus_text(other.metrics())
 
 

@@ -26,20 +26,21 @@ def beaten(api, consumer, least, seconds=PATIENCE):
     return found
 
 
-def reader_of(api, address, kind):
-    """A consumer that reads topic `t`: by assignment, or in a group."""
+def reader_of(api, address, kind, topic="t", **options):
+    """A consumer that reads the topic: by assignment, or in a group."""
     if kind == "assigned":
-        consumer = api.module.Consumer(address, auto_offset_reset="earliest")
-        consumer.assign([TopicPartition("t", 0, 0)])
+        consumer = api.module.Consumer(address, auto_offset_reset="earliest", **options)
+        consumer.assign([TopicPartition(topic, 0, 0)])
         return consumer
     consumer = api.module.Consumer(
         address,
-        group_id=f"g-{kind}-{api.name}",
+        group_id=f"{topic}-{kind}-{api.name}",
         group_protocol=kind,
         auto_offset_reset="earliest",
         **({} if kind == "consumer" else {"session_timeout_ms": 30_000}),
+        **options,
     )
-    consumer.subscribe(["t"])
+    consumer.subscribe([topic])
     return consumer
 
 

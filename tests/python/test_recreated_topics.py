@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -9,8 +10,12 @@ import pytest
 import ottla
 from ottla import errors
 from ottla.testing import Broker
+from tests.python.test_transform import Worker, written
+from tests.waiting import wait_for_ours
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from tests.python.conftest import Api
 
 # Metadata stays old, unless a response shows that it is.
@@ -20,6 +25,8 @@ SETTINGS: dict[str, Any] = {
     "metadata_max_age_ms": 300_000,
 }
 PROTOCOLS = pytest.mark.parametrize("protocol", ["classic", "consumer"])
+# TxnOffsetCommit has topic ids; names, with the second protocol of transactions; names, with the first.
+RELEASES = pytest.mark.parametrize("release", ["4.4", "4.0", "3.9"])
 
 
 def fill(address: str, topic: str, count: int) -> None:
@@ -34,6 +41,12 @@ def create_again(address: str, topic: str, count: int) -> None:
         admin.delete_topics([topic])
         admin.create_topics([ottla.NewTopic(topic, partitions=1)])
     fill(address, topic, count)
+
+
+def committed(address: str) -> int | None:
+    with ottla.Consumer(address, group_id="t") as consumer:
+        (found,) = consumer.committed([("t", 0)]).values()
+    return found.offset if found else None
 
 
 @pytest.fixture
@@ -114,3 +127,79 @@ def test_brokers_without_topic_ids_in_commits_get_no_offset_of_a_deleted_topic(a
             assert api(consumer.committed([("t", 0)])) == {("t", 0): None}
             api(consumer.commit({("t", 0): 1}))
             assert api(consumer.committed([("t", 0)]))["t", 0].offset == 1
+
+
+@RELEASES
+def test_a_transaction_gets_no_offset_of_a_deleted_topic(api: Api, release: str) -> None:
+    """TxnOffsetCommit 6 carries the id. For the versions before the client compares it with the topic's id before the commit, though
+    nothing was read of the new topic and the metadata is old."""
+    with Broker(as_version=release) as broker:
+        address = broker.bootstrap_servers
+        with ottla.Admin(address) as admin:
+            admin.create_topics([ottla.NewTopic("t", partitions=1)])
+        fill(address, "t", 100)
+        with (
+            api.consumer(address, **SETTINGS, group_id="g", topics=["t"]) as consumer,
+            api.producer(address, transactional_id="tx") as producer,
+        ):
+            api.poll(consumer, 100)
+            create_again(address, "t", 150)
+            api(producer.begin_transaction())
+            with pytest.raises(errors.TransactionAbortableError, match="deleted after the records were read") as caught:
+                api(producer.send_offsets({("t", 0): 100}, consumer.group_metadata()))
+            assert (caught.value.topic, caught.value.partition) == ("t", 0)
+            assert caught.value.name == "UNKNOWN_TOPIC_ID"
+            assert not caught.value.retriable
+            with pytest.raises(errors.TransactionAbortableError):
+                api(producer.commit_transaction())
+            api(producer.abort_transaction())
+            assert api(consumer.committed([("t", 0)])) == {("t", 0): None}
+            assert [record.offset for record in api.poll(consumer, 150)] == list(range(150))
+            member = pickle.loads(pickle.dumps(consumer.group_metadata()))
+            assert member == consumer.group_metadata()
+            api(producer.begin_transaction())
+            api(producer.send_offsets({("t", 0): 150}, member))
+            api(producer.commit_transaction())
+            assert api(consumer.committed([("t", 0)]))["t", 0].offset == 150
+
+
+def test_offsets_of_a_topic_that_is_gone_fail_at_once(api: Api) -> None:
+    with Broker(as_version="3.9") as broker:
+        address = broker.bootstrap_servers
+        with ottla.Admin(address) as admin:
+            admin.create_topics([ottla.NewTopic("t", partitions=1)])
+            fill(address, "t", 100)
+            with (
+                api.consumer(address, **SETTINGS, group_id="g", topics=["t"]) as consumer,
+                api.producer(address, transactional_id="tx") as producer,
+            ):
+                api.poll(consumer, 100)
+                admin.delete_topics(["t"])
+                api(producer.begin_transaction())
+                with pytest.raises(errors.TransactionAbortableError, match="deleted after the records were read"):
+                    api(producer.send_offsets({("t", 0): 100}, consumer.group_metadata()))
+                api(producer.abort_transaction())
+
+
+@RELEASES
+def test_a_transform_reads_a_topic_that_was_created_again_from_its_beginning(api: Api, release: str) -> None:
+    """The transaction of the old records fails, and what is read next is the new topic, not where the old records began."""
+    with Broker(as_version=release) as broker:
+        address = broker.bootstrap_servers
+        with ottla.Admin(address) as admin:
+            admin.create_topics([ottla.NewTopic("t", partitions=1), ottla.NewTopic("t-out", partitions=2)])
+        fill(address, "t", 100)
+        seen: list[int] = []
+
+        def double(batch: ottla.Batch) -> Iterator[ottla.NewRecord]:
+            for record in batch:
+                seen.append(record.offset)
+                if len(seen) == 60:
+                    create_again(address, "t", 150)
+                yield ottla.NewRecord(record.value)
+
+        # The first transaction is committed with 40 records. The second one reads 40 more, while the topic is replaced.
+        worker = Worker(api, address, "t", double, max_records=40)
+        wait_for_ours(lambda: committed(address) == 150 or worker.failure is not None, "150 records are committed")
+        worker.stop()
+        assert sorted(int(value or -1) for value in written(address, "t")) == sorted([*range(40), *range(150)])

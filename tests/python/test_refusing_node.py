@@ -76,7 +76,9 @@ def named(error: errors.KafkaError, cluster: Cluster) -> None:
 
 def test_records_for_the_node_fail_and_the_others_are_delivered(api, cluster, caplog):
     begin = time.monotonic()
-    with api.producer(**cluster.options, linger_ms=0, delivery_timeout_ms=DEADLINE * 1000) as producer:
+    client_id = "writer"
+    options = cluster.options | {"client_id": client_id}
+    with api.producer(**options, linger_ms=0, delivery_timeout_ms=DEADLINE * 1000) as producer:
         for _ in range(2):
             sent = {number: api(producer.send("t", b"v", partition=number)) for number in range(3)}
             assert [api.result(sent[number]).partition for number in cluster.others] == cluster.others
@@ -87,7 +89,7 @@ def test_records_for_the_node_fail_and_the_others_are_delivered(api, cluster, ca
     assert time.monotonic() - begin < DEADLINE / 4
     told = [record for record in caplog.records if record.kind == "Refused"]
     assert [record.levelno for record in told] == [logging.WARNING]
-    assert told[0].getMessage().startswith("ottla: broker 2 (" + cluster.refusing)
+    assert told[0].getMessage().startswith(f"{client_id}: broker 2 ({cluster.refusing}")
 
 
 def test_a_consumer_reads_the_others_and_says_what_it_cannot_read(api, cluster, caplog):

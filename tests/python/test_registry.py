@@ -40,6 +40,69 @@ def test_what_has_an_id_is_asked_for_once_and_the_rest_travels(registry):
     assert len(registry.requests) == 2
 
 
+def test_a_number_is_requested_with_its_subject_as_confluents_client_does(registry):
+    """Each context counts its own numbers: without the subject, 1 is a schema of the default context."""
+    from confluent_kafka.schema_registry import SchemaRegistryClient
+
+    registry.add("orders-value", INT)
+    registry.add(":.staging:orders-value", '"long"')
+    registry.add(":.staging:lines-value", '"string"')
+    theirs, asked = SchemaRegistryClient({"url": registry.url}), ottla.SchemaRegistry(registry.url)
+    for number, subject in [
+        (1, None),
+        (1, "orders-value"),
+        (1, ":.staging:orders-value"),
+        (2, ":.staging:lines-value"),
+        (2, "lines-value"),
+        (2, ":.staging:"),
+    ]:
+        wanted = theirs.get_schema(number, subject_name=subject).schema_str
+        of_theirs = registry.requests[-1]
+        assert asked.schema(number, subject=subject).text == wanted
+        assert registry.requests[-1] == of_theirs
+        # What is known of one subject is no answer for another one.
+        before = len(registry.requests)
+        assert asked.schema(number, subject=subject).text == wanted
+        assert len(registry.requests) == before
+    with pytest.raises(errors.NotFoundError, match=r"subject=%3A.staging%3Aother"):
+        asked.schema(1, subject=":.staging:other")
+
+
+def test_a_guid_means_the_same_in_all_contexts(registry):
+    guid = uuid.UUID(int=77)
+    registry.add(":.staging:orders-value", INT, guid=guid)
+    asked = ottla.SchemaRegistry(registry.url)
+    assert asked.schema(guid, subject="orders-value") is asked.schema(guid)
+    assert registry.requests == [f"/schemas/guids/{guid}"]
+
+
+def test_the_descriptors_of_protobuf_are_those_of_the_subject(registry):
+    registry.add("a", "syntax", kind="PROTOBUF", serialized="AAAA")
+    registry.add(":.staging:a b", "syntax", kind="PROTOBUF", serialized="BBBB")
+    asked = ottla.SchemaRegistry(registry.url)
+    assert asked.schema(1, subject=":.staging:a b").text == "BBBB"
+    path = "/schemas/ids/1?subject=%3A.staging%3Aa%20b"
+    assert registry.requests == [path, f"{path}&format=serialized"]
+    assert asked.schema(1).text == "AAAA"
+
+
+def test_references_are_in_the_context_of_what_names_them(registry):
+    """As Java's client resolves them, and with versions that were deleted."""
+    reference = [{"name": "a", "subject": "a", "version": 1}]
+    registry.add("a", '"default"')
+    registry.add(":.staging:a", '"staging"')
+    registry.add(":.staging:b", '"b"', references=reference)
+    registry.add(":.staging:c", '"c"', references=[{"name": "a", "subject": ":.other:a", "version": 1}])
+    registry.add(":.other:a", '"other"')
+    asked = ottla.SchemaRegistry(registry.url)
+    assert asked.latest(":.staging:b").references == ('"staging"',)
+    assert registry.requests[-1] == "/subjects/%3A.staging%3Aa/versions/1?deleted=true"
+    assert asked.schema(2, subject=":.staging:b").references == ('"staging"',)
+    assert asked.latest(":.staging:c").references == ('"other"',)
+    registry.add("b", '"b"', references=reference)
+    assert asked.latest("b").references == ('"default"',)
+
+
 def test_references_come_in_the_order_in_which_they_are_needed(registry):
     registry.add("a", '"a"')
     registry.add("b", '"b"', references=[{"name": "a", "subject": "a", "version": 1}])

@@ -21,7 +21,8 @@ from tests.waiting import wait_for_end
 
 import ottla
 import ottla.testing
-from ottla.spark import clients, ensure_java
+from ottla.spark import ensure_java
+from ottla.spark.read import client_pool
 
 from . import hangs
 from .starts import begun
@@ -214,7 +215,7 @@ class Topic:
 
 def close_clients():
     """Close the clients that reads have left for the next ones."""
-    clients._idle.close()
+    client_pool._idle.close()
 
 
 def run_stream(spark, source, folder, options, table=None):

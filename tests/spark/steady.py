@@ -30,7 +30,7 @@ from tqdm import tqdm
 
 import ottla
 from ottla.spark import ensure_java
-from ottla.spark.progress import offsets_of
+from ottla.spark.read.progress import offsets_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

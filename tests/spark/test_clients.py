@@ -12,11 +12,12 @@ import pytest
 
 import ottla
 from ottla.errors import KafkaTimeoutError, NotFoundError, OffsetOutOfRangeError, TooLargeError, UnreachableError
-from ottla.spark import clients, worker
-from ottla.spark.frame import layout, schema
-from ottla.spark.offsets import Range
-from ottla.spark.options import ReadOptions
-from ottla.spark.planner import DataLossError, DataLossWarning
+from ottla.spark.plan.planner import DataLossError, DataLossWarning
+from ottla.spark.plan.read_options import ReadOptions
+from ottla.spark.read import client_pool, range_reader
+from ottla.spark.read.schema import layout, schema
+from ottla.spark.shared import worker_process
+from ottla.spark.shared.ranges import Range
 
 READ = ReadOptions.parse({"kafka.bootstrap.servers": "h:1", "subscribe": "t"})
 LAYOUT = layout(READ, schema(READ, {}), {})
@@ -89,12 +90,12 @@ class Script:
 @pytest.fixture(autouse=True)
 def script(monkeypatch):
     # What other tests in this process left open.
-    clients._idle.close()
-    monkeypatch.setattr(clients, "Consumer", Script)
+    client_pool._idle.close()
+    monkeypatch.setattr(client_pool, "Consumer", Script)
     for name, value in {"made": [], "errors": [], "first": 0, "offsets": range(100), "end": 100}.items():
         monkeypatch.setattr(Script, name, value, raising=False)
     yield Script
-    clients._idle.close()
+    client_pool._idle.close()
 
 
 def options(**given):
@@ -102,7 +103,7 @@ def options(**given):
 
 
 def read(start, end, **given):
-    batches = list(clients.read(options(**given), Range("t", 0, start, end), LAYOUT))
+    batches = list(range_reader.read(options(**given), Range("t", 0, start, end), LAYOUT))
     assert all(batch.schema == LAYOUT.schema for batch in batches)
     return [offset for batch in batches for offset in batch.column("offset").to_pylist()]
 
@@ -129,7 +130,7 @@ def test_consumer_is_kept_for_the_next_range(script):
 
 
 def test_reader_closed_in_the_middle_gives_its_consumer_back(script):
-    reader = clients.read(options(), Range("t", 0, 0, 100), LAYOUT)
+    reader = range_reader.read(options(), Range("t", 0, 0, 100), LAYOUT)
     next(reader)
     reader.close()
     assert read(0, 10) == list(range(10))
@@ -193,7 +194,7 @@ def test_a_batch_is_not_lost_if_its_position_cannot_be_told(script, monkeypatch)
 
 def test_a_topic_that_one_broker_does_not_know_is_not_gone(script, monkeypatch):
     asked = []
-    monkeypatch.setattr(clients, "_is_gone", lambda options, topic: asked.append(topic))
+    monkeypatch.setattr(range_reader, "_is_gone", lambda options, topic: asked.append(topic))
     script.errors = [NotFoundError("not here"), NotFoundError("not here")]
     assert read(0, 10, failOnDataLoss="false") == list(range(10))
     assert asked == ["t", "t"]
@@ -229,13 +230,13 @@ def test_users_properties_reach_the_consumer_and_ours_stay(script):
 
 
 def kept_in_child(answer):
-    answer.send(len(clients._idle.waiting()))
+    answer.send(len(client_pool._idle.waiting()))
 
 
 @pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
 def test_consumers_do_not_cross_a_fork():
     read(0, 10)
-    assert len(clients._idle.waiting()) == 1
+    assert len(client_pool._idle.waiting()) == 1
     context = multiprocessing.get_context("fork")
     ours, theirs = context.Pipe()
     child = context.Process(target=kept_in_child, args=(theirs,))
@@ -249,24 +250,24 @@ def test_a_dead_letter_is_as_large_as_its_topic_takes(broker):
     options = ReadOptions.parse({"kafka.bootstrap.servers": broker.bootstrap_servers, "subscribe": "t"})
     with ottla.Admin(broker.bootstrap_servers) as admin:
         admin.create_topics([ottla.NewTopic("letters", partitions=1, config={"max.message.bytes": str(4 << 20)})])
-    with clients.producer(options) as producer:
+    with client_pool.producer(options) as producer:
         assert producer.send("letters", bytes(3 << 20)).result(30).offset == 0
         refused = producer.send("letters", bytes(5 << 20))
         with pytest.raises(TooLargeError, match="MESSAGE_TOO_LARGE"):
             refused.result(30)
-    clients.close_idle(options)
+    client_pool.close_idle(options)
 
 
 @pytest.mark.parametrize(("program", "spared"), [("pyspark.daemon", True), ("pytest", False)])
 def test_what_a_worker_has_loaded_is_not_collected_after_each_task(monkeypatch, program, spared):
     """Nowhere else, for a program of the user's may hold garbage."""
     monkeypatch.setattr(sys.modules["__main__"], "__spec__", ModuleSpec(program, None))
-    monkeypatch.setattr(worker, "_DONE", [])
+    monkeypatch.setattr(worker_process, "_DONE", [])
     try:
-        worker.spare_collections()
+        worker_process.spare_collections()
         assert (gc.get_freeze_count() > 0) == spared
         gc.unfreeze()
-        worker.spare_collections()
+        worker_process.spare_collections()
         assert gc.get_freeze_count() == 0
     finally:
         gc.unfreeze()

@@ -21,7 +21,8 @@ from tests.integration.conftest import wait_for_markers
 from tests.integration.peers.java import VERSION
 from tests.waiting import check_time
 
-from ottla.spark import offsets_behind_latest, plans
+from ottla.spark import offsets_behind_latest
+from ottla.spark.shared import redaction
 
 from .conftest import done, rows, run_stream
 from .starts import begun
@@ -187,7 +188,7 @@ class Both:
         given = {key: json.dumps(value) if isinstance(value, dict) else value for key, value in options.items()}
         servers = {"kafka.bootstrap.servers": self.kafka.bootstrap}
         # Ours refuses what Spark would show in plans by a name that it shows.
-        given = plans.hide(given) if source == "ottla" else given
+        given = redaction.hide(given) if source == "ottla" else given
         return self.spark.read.format(source).options(**servers, **given).load()
 
     def same_in_files(self, topic, **options):

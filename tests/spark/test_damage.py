@@ -8,10 +8,10 @@ from tests.spark.conftest import close_clients, run_stream
 
 import ottla
 from ottla.errors import CorruptRecordError
-from ottla.spark import clients
-from ottla.spark.frame import layout, schema
-from ottla.spark.offsets import Range
-from ottla.spark.options import ReadOptions
+from ottla.spark.plan.read_options import ReadOptions
+from ottla.spark.read import kafka_log, range_reader
+from ottla.spark.read.schema import layout, schema
+from ottla.spark.shared.ranges import Range
 from ottla.testing import Broker
 
 pytestmark = pytest.mark.timeout(180)
@@ -45,7 +45,7 @@ def options(broker, **given):
 
 def read(broker, start, end, **given):
     parsed = ReadOptions.parse(options(broker, **given))
-    batches = clients.read(parsed, Range("t", 0, start, end), layout(parsed, schema(parsed, {}), {}))
+    batches = range_reader.read(parsed, Range("t", 0, start, end), layout(parsed, schema(parsed, {}), {}))
     return [offset for batch in batches for offset in batch.column("offset").to_pylist()]
 
 
@@ -76,10 +76,10 @@ def test_a_range_passes_over_that_batch_and_those_records_alone(kafka, caplog):
 
 def test_a_sample_goes_on_behind_what_cannot_be_read(kafka):
     starts, ends = {("t", 0): 3}, {("t", 0): END}
-    skipping = clients.KafkaLog(ReadOptions.parse(options(kafka, onCorrupt="skip")))
+    skipping = kafka_log.KafkaLog(ReadOptions.parse(options(kafka, onCorrupt="skip")))
     assert 0 < skipping.record_bytes(starts, ends)["t", 0] <= 1
     with pytest.raises(CorruptRecordError, match="onCorrupt"):
-        clients.KafkaLog(ReadOptions.parse(options(kafka))).record_bytes(starts, ends)
+        kafka_log.KafkaLog(ReadOptions.parse(options(kafka))).record_bytes(starts, ends)
 
 
 def test_batches_and_streams_take_the_option(spark, kafka, tmp_path):

@@ -64,7 +64,40 @@ JSON = [
     "[",
     "5",
     "not json",
+    "{'s':'it\\'s','i':1}",
+    '{"s":"a\\\'b"}',
+    "{'s':'\"'}",
+    '{"s":\'a"}',
+    *(f'{{"s":"{text}"}}' for text in [r"\ud83d", r"\ude00", r"\ud83dA", r"\ud83d\ud83d\ude00", r"\x"]),
+    *(b'{"s":"' + text + b'"}' for text in [b"a\xffb", b"\xe0\x80", b"\xed\xa0\x80", b"\xf0\x9f\x98", b"\xf5\x80\x80"]),
+    *(f'{{"n":{text}}}' for text in ['"1,234.50"', '",1"', '","', '"+5."', '" 5"', "-0", "-INF", '"NaN"', "1e-400"]),
+    *(
+        f'{{"d":{text}}}'
+        for text in ["-INF", "+INF", "INF", '"INF"', '"-INF"', "+Infinity", "-0", "-0.0", "1e400", '""']
+    ),
+    *(
+        f'{{"y":"{text}"}}'
+        for text in [
+            "2026",
+            "2026-11",
+            "2026-11-23 tea",
+            "2026-11-23Ttea",
+            "2026-11-23x",
+            "2026-11 tea",
+            r"\t2026-1-3\n",
+        ]
+    ),
+    *(
+        f'{{"t":"2026-11-23T{text}"}}'
+        for text in ["10", "10:", "1:2:3.", "1:2:3.12345678901", "1:2:3UT-1", "1:2:3+1:3", "1:2:3+013015", "1:2:3+130"]
+    ),
+    *(f'{{"t":"2026-11-23T10:20:30{zone}"}}' for zone in ["+18:00", "+18:01", "+1:3:5", "z", " Z", "+-1", "+19"]),
+    *(f'{{"r":"{text}"}}' for text in ["AB==", "AA==AA==", r"AAEC\n", "AA E=", "AAE", "-_-_"]),
 ]
+
+
+def bytes_of(text):
+    return text if isinstance(text, bytes) else text.encode()
 
 
 def plain(row):
@@ -73,14 +106,18 @@ def plain(row):
 
 def test_json_is_what_from_json_makes_of_it(spark, topic):
     made = topic(1)
-    made.produce([text.encode() for text in JSON])
+    made.produce([bytes_of(text) for text in JSON])
     with ottla.Consumer(made.bootstrap) as consumer:
         consumer.assign([ottla.TopicPartition(made.name, 0, 0)])
         batch = consumer.poll(20, max_records=len(JSON))
     assert len(batch) == len(JSON)
     ours = batch.decode(SCHEMA, mode="permissive").to_arrow().to_pylist()
-    values = spark.createDataFrame([(n, text) for n, text in enumerate(JSON)], "n int, value string")
-    parsed = f.from_json("value", f"{DDL}, _corrupt string", {"columnNameOfCorruptRecord": "_corrupt"})
+    values = spark.createDataFrame(
+        [(n, bytearray(bytes_of(text))) for n, text in enumerate(JSON)], "n int, value binary"
+    )
+    parsed = f.from_json(
+        f.col("value").cast("string"), f"{DDL}, _corrupt string", {"columnNameOfCorruptRecord": "_corrupt"}
+    )
     theirs = values.select("n", parsed.alias("v")).orderBy("n").select("v.*").toArrow().to_pylist()
     different = []
     for text, our, their in zip(JSON, ours, theirs, strict=True):

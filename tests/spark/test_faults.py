@@ -9,11 +9,11 @@ from tests.spark.conftest import close_clients
 
 import ottla
 from ottla.errors import KafkaTimeoutError, NotFoundError, OffsetOutOfRangeError
-from ottla.spark import clients
-from ottla.spark.frame import layout, schema
-from ottla.spark.offsets import Range
-from ottla.spark.options import ReadOptions, Topics
-from ottla.spark.planner import DataLossError, DataLossWarning
+from ottla.spark.plan.planner import DataLossError, DataLossWarning
+from ottla.spark.plan.read_options import ReadOptions, Topics
+from ottla.spark.read import kafka_log, range_reader
+from ottla.spark.read.schema import layout, schema
+from ottla.spark.shared.ranges import Range
 from ottla.testing import Broker
 
 
@@ -32,7 +32,7 @@ def options(broker, **given):
 
 
 def rows(options, span):
-    return clients.read(options, span, layout(options, schema(options, {}), {}))
+    return range_reader.read(options, span, layout(options, schema(options, {}), {}))
 
 
 def read(broker, start, end, **given):
@@ -59,13 +59,13 @@ def test_a_topic_that_is_not_there_is_said_at_once(kafka):
     absent = options(kafka, subscribe="t,absent", **{"kafka.fetch.min.bytes": "1", "kafka.client.id": "mine"})
     start = time.monotonic()
     with pytest.raises(NotFoundError, match="option subscribe names topic absent, which does not exist"):
-        clients.planner(absent).batch()
+        kafka_log.planner(absent).batch()
     assert time.monotonic() - start < 60 / 4
 
 
 def test_a_topic_that_is_deleted_while_it_is_read(kafka):
     """Between the plan and the task: it is data loss, and not a bare code at the deadline."""
-    planned = clients.planner(options(kafka)).batch()
+    planned = kafka_log.planner(options(kafka)).batch()
     with ottla.Admin(kafka.bootstrap_servers) as admin:
         admin.delete_topics(["t"])
     with pytest.raises(
@@ -77,37 +77,37 @@ def test_a_topic_that_is_deleted_while_it_is_read(kafka):
 
 
 def test_the_bytes_of_records_are_sampled(kafka):
-    kafka_log = clients.KafkaLog(options(kafka))
+    log = kafka_log.KafkaLog(options(kafka))
     with ottla.Producer(kafka.bootstrap_servers) as producer:
         producer.send_many("t", [b"v" * 60] * 50, keys=[b"k" * 40] * 50).result(30)
     # The first hundred have values of one or two bytes.
-    assert kafka_log.record_bytes({("t", 0): 100}, {("t", 0): 150}) == {("t", 0): 100.0}
-    assert 1 < kafka_log.record_bytes({("t", 0): 0}, {("t", 0): 150})["t", 0] < 100
+    assert log.record_bytes({("t", 0): 100}, {("t", 0): 150}) == {("t", 0): 100.0}
+    assert 1 < log.record_bytes({("t", 0): 0}, {("t", 0): 150})["t", 0] < 100
 
 
 def test_a_sample_begins_where_the_log_does(kafka):
     admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
     for future in admin.delete_records([confluent_kafka.TopicPartition("t", 0, 90)]).values():
         future.result(30)
-    assert clients.KafkaLog(options(kafka)).record_bytes({("t", 0): 40}, {("t", 0): 100}) == {("t", 0): 20 / 60}
+    assert kafka_log.KafkaLog(options(kafka)).record_bytes({("t", 0): 40}, {("t", 0): 100}) == {("t", 0): 20 / 60}
 
 
 def test_what_holds_no_record_has_no_bytes(kafka):
     admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
     for future in admin.delete_records([confluent_kafka.TopicPartition("t", 0, 100)]).values():
         future.result(30)
-    assert clients.KafkaLog(options(kafka)).record_bytes({("t", 0): 40}, {("t", 0): 100}) == {("t", 0): 0.0}
+    assert kafka_log.KafkaLog(options(kafka)).record_bytes({("t", 0): 40}, {("t", 0): 100}) == {("t", 0): 0.0}
 
 
 def test_a_broker_that_does_not_answer_ends_a_sample_at_its_deadline(kafka):
     kafka.ignore("Fetch", count=1_000_000)
-    waiting = clients.KafkaLog(options(kafka, **{"kafkaConsumer.pollTimeoutMs": "2000"}))
+    waiting = kafka_log.KafkaLog(options(kafka, **{"kafkaConsumer.pollTimeoutMs": "2000"}))
     with pytest.raises(KafkaTimeoutError, match="t-0: nothing came for 2 s to tell the size of records"):
         waiting.record_bytes({("t", 0): 0}, {("t", 0): 100})
 
 
 def test_internal_topics_match_no_pattern(kafka):
-    log = clients.KafkaLog(options(kafka))
+    log = kafka_log.KafkaLog(options(kafka))
     with ottla.Admin(kafka.bootstrap_servers) as admin:
         admin.create_topics([ottla.NewTopic("taken", partitions=2), ottla.NewTopic("other")])
     assert log.partitions(Topics(pattern="t")) == [("other", 0), ("t", 0), ("taken", 0), ("taken", 1)]
@@ -116,7 +116,7 @@ def test_internal_topics_match_no_pattern(kafka):
 
 
 def test_assigned_partitions_that_are_not_there_are_left_out_and_told(kafka, caplog):
-    log = clients.KafkaLog(options(kafka))
+    log = kafka_log.KafkaLog(options(kafka))
     for _ in range(2):
         assert log.partitions(Topics(assigned=(("t", 0), ("t", 7)))) == [("t", 0)]
     assert caplog.text.count("t-7") == 1

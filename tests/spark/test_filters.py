@@ -4,8 +4,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from ottla.spark.filters import Filter, Narrowing
-from ottla.spark.offsets import Range
+from ottla.spark.plan.filters import Filter, Narrowing
+from ottla.spark.shared.ranges import Range
 
 NOON = datetime(2024, 5, 1, 12, tzinfo=UTC)
 MILLIS = int(NOON.timestamp() * 1000)

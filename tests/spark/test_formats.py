@@ -17,9 +17,12 @@ from pyspark.sql.types import (
 )
 from tests.python.test_decode_protobuf import FILE, TIME, Whole
 
-from ottla.spark import formats, frame
-from ottla.spark.formats import KNOWN
-from ottla.spark.options import ReadOptions
+from ottla.spark.plan.read_options import ReadOptions
+from ottla.spark.read.schema import layout as layout_of
+from ottla.spark.read.schema import look_up
+from ottla.spark.read.schema import schema as schema_of
+from ottla.spark.shared import formats
+from ottla.spark.shared.formats import KNOWN
 
 GOOD = {"kafka.bootstrap.servers": "h:1", "subscribe": "t"}
 ITEM = StructType([StructField("item", StringType()), StructField("price", DecimalType(8, 2))])
@@ -44,8 +47,8 @@ def parse(**given):
 def columns(given, user=None):
     """The frame's schema in Spark's words, and what tasks do for it."""
     options = ReadOptions.parse({**GOOD, **given})
-    made = frame.schema(options, {}) if user is None else user
-    return made, frame.layout(options, made, {})
+    made = schema_of(options, {}) if user is None else user
+    return made, layout_of(options, made, {})
 
 
 @pytest.mark.parametrize("side", ["key", "value"])
@@ -108,11 +111,11 @@ def test_a_permissive_frame_has_the_bytes_of_bad_records():
 def test_a_text_in_sparks_sql_is_left_to_spark():
     text = "item string, price decimal(8,2)"
     given = {"value.format": "json", "value.schema": text}
-    assert frame.schema(parse(**given), {}).startswith(f"`key` binary, `value` struct<{text}>, `topic` string, ")
-    flat = frame.schema(parse(**given, **{"value.flatten": "true", "columns": "value,offset"}), {})
+    assert schema_of(parse(**given), {}).startswith(f"`key` binary, `value` struct<{text}>, `topic` string, ")
+    flat = schema_of(parse(**given, **{"value.flatten": "true", "columns": "value,offset"}), {})
     assert flat == f"{text}, `offset` bigint"
     key = {"key.format": "json", "key.schema": StructType([StructField("a b", LongType())]).json()}
-    assert "`key` struct<`a b` bigint>, " in frame.schema(parse(**given, **key), {})
+    assert "`key` struct<`a b` bigint>, " in schema_of(parse(**given, **key), {})
 
 
 def test_a_schema_of_the_format_tells_its_fields():
@@ -373,7 +376,7 @@ def test_no_one_topic_names_the_subject():
     with pytest.raises(
         ValueError, match="option subscribe does not name one topic.*option value.schema.registry.subject"
     ):
-        frame.look_up(options)
+        look_up(options)
 
 
 def test_every_option_is_known_to_a_read():

@@ -6,7 +6,8 @@ import confluent_kafka
 import pytest
 from pyspark.errors import PySparkException
 
-from ottla.spark import clients, commit_listener
+from ottla.spark import commit_listener
+from ottla.spark.read import client_pool
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -57,7 +58,7 @@ def test_a_stream_tells_a_group_what_it_has_read(topic, tmp_path):
         deadline = time.monotonic() + 60
         while group_at(t, "spark") != [35]:
             assert time.monotonic() < deadline, group_at(t, "spark")
-        while any(key[1] == t.bootstrap for key in clients._idle.waiting()):
+        while any(key[1] == t.bootstrap for key in client_pool._idle.waiting()):
             assert time.monotonic() < deadline, "the listener's connection outlives the query"
             time.sleep(0.05)
     finally:

@@ -14,7 +14,7 @@ def printed(program):
 
 @pytest.mark.parametrize("package", ["pyspark_ottla", "pyspark_ottla_log"])
 def test_a_session_imports_nothing_that_only_reads_need(package):
-    heavy = ["pandas", "pyarrow", "asyncio", "ottla.spark.clients", "ottla.spark.frame"]
+    heavy = ["pandas", "pyarrow", "asyncio", "ottla.spark.read.client_pool", "ottla.spark.read.schema"]
     program = f"import pyspark.sql, sys; before = set(sys.modules); import {package}"
     assert printed(f"{program}; print(set({heavy!r}) & set(sys.modules) - before)") == ["set()"]
 

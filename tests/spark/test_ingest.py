@@ -21,10 +21,10 @@ from ottla.spark import ingest
 from ottla.spark.ingest.batches import Batches
 from ottla.spark.ingest.job import Stop
 from ottla.spark.ingest.moves import Moves
-from ottla.spark.ingest.plain import IngestError, innermost
 from ottla.spark.ingest.report import Report
 from ottla.spark.ingest.settings import parse
-from ottla.spark.storage import Folder
+from ottla.spark.ingest.spark_errors import IngestError, innermost
+from ottla.spark.shared.storage import Folder
 
 from .test_past import made_anew
 

@@ -1,12 +1,13 @@
 """A batch of `ottla ingest` is its offsets: what a table does if Spark plans others under a number that it has. Without Spark."""
 
 import json
+from types import SimpleNamespace
 
 import pytest
 
+from ottla.spark.ingest.delta_history import DeltaHistory, kept_by
 from ottla.spark.ingest.identity import Batch, is_added
-from ottla.spark.ingest.plain import IngestError
-from ottla.spark.ingest.tables import kept_by
+from ottla.spark.ingest.spark_errors import IngestError
 
 
 def batch(number, start, end):
@@ -58,3 +59,50 @@ def test_commits_of_others_are_passed_over():
 
     others = [None, "a note", "7", "[]", '{"by":"me"}', told(**{"ottla.query": "other"})]
     assert kept_by("q", [*others, told()]) == {4: batch(4, 40, 50)}
+
+
+class History:
+    """A session whose table has these commits, the newest first."""
+
+    def __init__(self, *commits):
+        self.commits = list(commits)
+        self.looks = []
+
+    def sql(self, text):
+        limit = int(text.rpartition(" LIMIT ")[2])
+        self.looks.append(limit)
+        versions = range(len(self.commits) - 1, -1, -1)
+        found = list(zip(versions, self.commits, strict=True))[:limit]
+        return SimpleNamespace(select=lambda *_: SimpleNamespace(collect=lambda: found))
+
+
+def commit(number):
+    return json.dumps({"ottla.query": "q", "ottla.batch": number, "ottla.offsets": batch(number, 0, 1).to_json()})
+
+
+def test_a_commit_of_delta_is_found_though_others_follow_it():
+    """Delta compacts after a write (`autoCompact`). The rows were taken for those of a batch that the table had."""
+    session = History(commit(3), "OPTIMIZE", commit(2))
+    history = DeltaHistory(session, "t", "q")
+    assert 3 in history.batches(4)
+    session.commits[:0] = [None, None, commit(4)]
+    assert history.has_new(4)
+    session.commits[:0] = [commit(5)]
+    session.looks.clear()
+    assert history.has_new(5)
+    assert session.looks == [1], "as long as nobody else commits, one commit is read"
+    session.commits[:0] = [None]
+    assert not history.has_new(6)
+
+
+def test_no_more_of_a_history_is_read_than_it_takes():
+    """Delta reads a file for each commit, and a table may have very many."""
+    session = History(*(commit(number) for number in range(999, -1, -1)))
+    history = DeltaHistory(session, "t", "q")
+    assert history.batches(1000).keys() >= {999}
+    assert session.looks == [1]
+    # The checkpoint was set back: those from there on are needed.
+    assert history.batches(995).keys() >= set(range(995, 1000))
+    assert history.batches(0).keys() == set(range(1000))
+    new = DeltaHistory(History(*[None] * 20), "t", "q")
+    assert new.batches(0) == {}

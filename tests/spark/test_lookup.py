@@ -8,7 +8,8 @@ import sys
 import pytest
 from tests.pace import patience
 
-from ottla.spark.lookup import problem
+import ottla.spark
+from ottla.spark.shared.source_lookup import problem
 
 SYSTEM = "/usr/bin:/bin"
 OURS = os.path.dirname(sys.executable)  # noqa: PTH120
@@ -60,7 +61,7 @@ def run(script, *more, **environment):
 
 def test_an_import_says_it_once_and_only_to_drivers(other):
     broken = {"PYSPARK_DRIVER_PYTHON": "jupyter"}
-    script = "import ottla.spark, ottla.spark.java"
+    script = "import ottla.spark, ottla.spark.shared.java"
     assert run(script, **broken).stderr.count('Spark will not find format("ottla") by itself') == 1
     assert run(script, PYSPARK_DRIVER_PYTHON=sys.executable).stderr == ""
     # A worker of Spark's has the driver's environment.
@@ -72,10 +73,22 @@ def test_an_import_says_it_once_and_only_to_drivers(other):
     assert "will not find" not in done.stderr
 
 
+def test_a_python_that_is_on_executors_alone_is_not_started(tmp_path, monkeypatch):
+    """`--archives env.tar.gz#env` in client mode: `register` ended with a FileNotFoundError of env/bin/python."""
+    monkeypatch.chdir(tmp_path)
+    ottla.spark._check_worker_python("env/bin/python")
+    (tmp_path / "env" / "bin").mkdir(parents=True)
+    there = tmp_path / "env" / "bin" / "python"
+    there.write_text("#!/bin/sh\necho no ottla >&2\nexit 1\n")
+    there.chmod(0o755)
+    with pytest.raises(ImportError, match="Spark's workers run env/bin/python, which cannot import ottla: no ottla"):
+        ottla.spark._check_worker_python("env/bin/python")
+
+
 @pytest.mark.real
 def test_an_import_registers_with_the_session_that_is_there(broker):
     script = f"""
-from ottla.spark.java import ensure_java
+from ottla.spark.shared.java import ensure_java
 ensure_java()
 from pyspark.sql import SparkSession
 spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()

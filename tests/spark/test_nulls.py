@@ -9,8 +9,10 @@ import pytest
 from tests.python.decoding import FakeRegistry
 
 import ottla
-from ottla.spark import frame
-from ottla.spark.options import ReadOptions
+from ottla.spark.plan.read_options import ReadOptions
+from ottla.spark.read.schema import layout as layout_of
+from ottla.spark.read.schema import look_up
+from ottla.spark.read.schema import schema as schema_of
 
 FIELDS = [{"name": name, "type": ["null", "long"], "default": None} for name in ("a", "b")]
 PLAIN = {"type": "record", "name": "R", "fields": FIELDS}
@@ -58,8 +60,8 @@ def decoded(batch, side="value", schema=None, **given):
     """The column of a side, and how many are bad."""
     given = {f"{side}.format": "avro", **({f"{side}.schema": json.dumps(schema)} if schema else {}), **given}
     options = ReadOptions.parse({"kafka.bootstrap.servers": "h:1", "subscribe": "t", "mode": "PERMISSIVE", **given})
-    known = frame.look_up(options)
-    rows, _ = frame.layout(options, frame.schema(options, known), known).decode(batch)
+    known = look_up(options)
+    rows, _ = layout_of(options, schema_of(options, known), known).decode(batch)
     corrupt = "_corrupt" if side == "value" else "_corrupt_key"
     found = [value for part in rows for value in part.column(side).to_pylist()]
     return found, sum(part.column(corrupt).is_valid().true_count for part in rows)

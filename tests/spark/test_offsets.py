@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ottla.spark.offsets import Range, from_json, ranges, to_json
+from ottla.spark.shared.offsets import from_json, to_json
+from ottla.spark.shared.ranges import Range, ranges
 
 partitions = st.tuples(st.sampled_from(["a", "b", "c.d"]), st.integers(0, 20))
 offsets = st.dictionaries(partitions, st.integers(0, 2**62), max_size=12)

@@ -6,11 +6,11 @@ import pytest
 from tests.waiting import wait_for_ours
 
 from ottla import OffsetAndMetadata
-from ottla.spark import transactions
-from ottla.spark.kept import Kept
-from ottla.spark.once import ExactlyOnceError, Mark, Once, Task, check_rows, written
-from ottla.spark.producers import check
-from ottla.spark.sink_options import WriteOptions
+from ottla.spark.shared.idle_clients import IdleClients
+from ottla.spark.write import transactions
+from ottla.spark.write.exactly_once import ExactlyOnceError, Mark, Once, Task, check_rows, written
+from ottla.spark.write.options import WriteOptions
+from ottla.spark.write.producers import check
 
 from .tasks import inside
 
@@ -206,7 +206,7 @@ class Reader:
 
 def test_what_reads_marks_is_kept_while_it_is_used(monkeypatch):
     made = []
-    monkeypatch.setattr(transactions, "_readers", Kept(0.5))
+    monkeypatch.setattr(transactions, "_readers", IdleClients(0.5))
     monkeypatch.setattr(transactions, "_reader", lambda *_: made.append(Reader()) or made[-1])
 
     def read(app):

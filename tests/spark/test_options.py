@@ -6,10 +6,10 @@ import pytest
 
 import ottla
 from ottla.errors import ConfigError
-from ottla.spark import clients
-from ottla.spark.options import KNOWN, ReadOptions, Topics
-from ottla.spark.positions import EARLIEST, LATEST, Position
-from ottla.spark.sink_options import WriteOptions
+from ottla.spark.plan.positions import EARLIEST, LATEST, Position
+from ottla.spark.plan.read_options import KNOWN, ReadOptions, Topics
+from ottla.spark.read import client_pool
+from ottla.spark.write.options import WriteOptions
 
 GOOD = {"kafka.bootstrap.servers": "h:1", "subscribe": "t"}
 
@@ -173,7 +173,7 @@ def test_a_class_of_ones_own_is_refused():
     options = ReadOptions.parse({**GOOD, "kafka.security.protocol": "SASL_SSL", **given})
     with (
         pytest.raises(ConfigError, match=r"option kafka\.sasl\.login\.callback\.handler\.class: names a Java class"),
-        clients.consumer(options),
+        client_pool.consumer(options),
     ):
         pass
 
@@ -184,7 +184,7 @@ def test_an_unknown_property_is_named_with_its_neighbour_and_the_list():
             ConfigError,
             match=r"option kafka\.fetch\.max\.byte: .*did you mean fetch\.max\.bytes\? \(`ottla config consumer` lists all",
         ),
-        clients.consumer(ReadOptions.parse({**GOOD, "kafka.fetch.max.byte": "1"})),
+        client_pool.consumer(ReadOptions.parse({**GOOD, "kafka.fetch.max.byte": "1"})),
     ):
         pass
 

@@ -12,15 +12,16 @@ from pyspark.errors import PySparkException
 from tests.waiting import wait_for_end
 
 import ottla
-from ottla.spark import clients, foreach_batch, stream_kafka
-from ottla.spark.frame import layout, schema
-from ottla.spark.offsets import Range, Seen
-from ottla.spark.options import ReadOptions
-from ottla.spark.past import Past
-from ottla.spark.planner import DataLossError, DataLossWarning, Planner
-from ottla.spark.remembered import Remembered
-from ottla.spark.splitting import split
-from ottla.spark.stream import UnlimitedStreamReader
+from ottla.spark import stream_kafka
+from ottla.spark.plan.planner import DataLossError, DataLossWarning, Planner
+from ottla.spark.plan.read_options import ReadOptions
+from ottla.spark.plan.tasks import split
+from ottla.spark.plan.topic_history import TopicHistory
+from ottla.spark.plan.topic_history_file import TopicHistoryFile
+from ottla.spark.read import client_pool, foreach_batch, kafka_log
+from ottla.spark.read.schema import layout, schema
+from ottla.spark.read.stream import UnlimitedStreamReader
+from ottla.spark.shared.ranges import Range, Seen
 from ottla.testing import Broker
 
 from .conftest import done
@@ -35,7 +36,7 @@ AT = ("t", 0)
 @pytest.fixture(autouse=True)
 def patient(monkeypatch):
     """A look for the last record ends as soon as it is found: on a busy machine that takes longer than a stream would wait."""
-    monkeypatch.setattr(clients, "LOOKING", 30.0)
+    monkeypatch.setattr(kafka_log, "LOOKING", 30.0)
 
 
 def options(bootstrap="h:1", **given):
@@ -80,8 +81,8 @@ def await_replicas(cluster):
 def closed():
     """What this process reads by is closed before its brokers are."""
     yield
-    for _, bootstrap, _ in clients._idle.waiting():
-        clients.close_idle(options(bootstrap))
+    for _, bootstrap, _ in client_pool._idle.waiting():
+        client_pool.close_idle(options(bootstrap))
 
 
 @pytest.fixture
@@ -91,7 +92,7 @@ def kafka():
 
 
 def test_a_topic_made_anew_is_named_with_ids_and_offsets():
-    log, past = DictLog({AT: (0, 50)}), Past()
+    log, past = DictLog({AT: (0, 50)}), TopicHistory()
     log.ids = {"t": "id-1"}
     plan = Planner(options(), log, past)
     assert plan.latest({AT: 20}) == {AT: 50}
@@ -111,7 +112,7 @@ def test_a_topic_made_anew_is_named_with_ids_and_offsets():
 
 
 def test_available_now_compares_the_topics_between_its_batches(monkeypatch):
-    admission = pytest.importorskip("ottla.spark.admission", reason="availableNow came with Spark 4.2")
+    admission = pytest.importorskip("ottla.spark.read.limited_stream", reason="availableNow came with Spark 4.2")
     checked, log = options(maxOffsetsPerTrigger="20"), DictLog({AT: (0, 50)})
     log.ids = {"t": "id-1"}
     made = admission.LimitedStreamReader(checked, layout(checked, schema(checked, {}), {}))
@@ -125,26 +126,26 @@ def test_available_now_compares_the_topics_between_its_batches(monkeypatch):
 
 
 def test_a_stream_that_catches_up_compares_the_topics_between_its_batches(monkeypatch):
-    class Kept:
+    class FakeCheckpoint:
         last, begin = (lambda _: None), (lambda _, first: first())
         plan = remember = commit = lambda *_: None
 
     checked, log = options(maxOffsetsPerTrigger="20", startingOffsets="earliest"), DictLog({AT: (0, 50)})
     log.ids, written = {"t": "id-1"}, []
-    monkeypatch.setattr(clients, "planner", lambda checked, past: Planner(checked, log, past))
+    monkeypatch.setattr(kafka_log, "planner", lambda checked, past: Planner(checked, log, past))
 
     def write(spans, number):
         written.append((number, spans[0].start))
         log.ids = {"t": "id-2"}
 
-    stream = foreach_batch._Stream(checked, Kept(), lambda _, spans: spans, write)
+    stream = foreach_batch._Stream(checked, FakeCheckpoint(), lambda _, spans: spans, write)
     with pytest.raises(DataLossError, match=r"id id-1 \(t-0 to offset 20\), and the one with id id-2"):
         stream.catch_up(None)
     assert written == [(0, 0)]
 
 
 def test_a_batch_goes_on_behind_the_record_that_was_seen():
-    log, past = DictLog({AT: (0, 50)}), Past()
+    log, past = DictLog({AT: (0, 50)}), TopicHistory()
     plan = Planner(options(minPartitions="2"), log, past)
     assert [span.seen for span in plan.ranges({AT: 0}, {AT: 20})] == [None, None]
     assert plan.ranges({AT: 20}, {AT: 40}) == [Range(*AT, 20, 30, Seen(20, 3)), Range(*AT, 30, 40)]
@@ -153,24 +154,24 @@ def test_a_batch_goes_on_behind_the_record_that_was_seen():
 
 def test_a_batch_that_is_given_again_goes_on_behind_the_same_record():
     """After it was planned nobody knows whether it was done."""
-    log, past = DictLog({AT: (0, 50)}), Past()
+    log, past = DictLog({AT: (0, 50)}), TopicHistory()
     plan = Planner(options(), log, past)
     plan.ranges({AT: 0}, {AT: 20})
-    for again in (past, Past.from_json(json.loads(json.dumps(past.to_json())))):
+    for again in (past, TopicHistory.from_json(json.loads(json.dumps(past.to_json())))):
         batch = Planner(options(), log, again).ranges({AT: 20}, {AT: 40})
         assert batch == [Range(*AT, 20, 40, Seen(20, 3))]
         assert Planner(options(), log, again).ranges({AT: 20}, {AT: 40}) == batch
-        restarted = Past.from_json(json.loads(json.dumps(again.to_json())))
+        restarted = TopicHistory.from_json(json.loads(json.dumps(again.to_json())))
         assert Planner(options(), log, restarted).ranges({AT: 20}, {AT: 40}) == batch
         # Of what was before it, nothing is kept.
         assert len(restarted.to_json()["seen"]) == 2
 
 
 def test_what_is_remembered_of_a_topic_goes_with_it():
-    past = Past()
+    past = TopicHistory()
     past.topics_are({"t": "id-1", "u": "id-3"})
     past.stands({}, {AT: 20, ("u", 0): 9}, {AT: Seen(20, 3), ("u", 0): Seen(8, 1)})
-    kept = Past.from_json(json.loads(json.dumps(past.to_json())))
+    kept = TopicHistory.from_json(json.loads(json.dumps(past.to_json())))
     kept.topics_are({"t": "id-2"})
     assert kept.marked([Range(*AT, 20, 30), Range("u", 0, 9, 12)]) == [
         Range(*AT, 20, 30),
@@ -206,7 +207,7 @@ def test_a_running_query_notices_a_topic_made_anew(topic, tmp_path):
     assert json.loads(kept) == {t.name: {"0": 5}}, "what Spark's own source keeps, and nothing else"
 
 
-@pytest.mark.filterwarnings("default::ottla.spark.planner.DataLossWarning")
+@pytest.mark.filterwarnings("default::ottla.spark.plan.planner.DataLossWarning")
 def test_a_topic_made_anew_is_noticed_after_a_restart_where_the_folder_is_ours(topic, tmp_path):
     t, seen = topic(1), []
 
@@ -236,7 +237,7 @@ def test_a_topic_made_anew_is_noticed_after_a_restart_where_the_folder_is_ours(t
     assert seen == [*range(5), 105, 106]
 
 
-@pytest.mark.filterwarnings("default::ottla.spark.planner.DataLossWarning")
+@pytest.mark.filterwarnings("default::ottla.spark.plan.planner.DataLossWarning")
 def test_a_topic_made_anew_is_noticed_after_a_restart_with_a_folder_to_remember_in(topic, tmp_path):
     """The new one has more records than the checkpoint's offset."""
     t = topic(1)
@@ -278,14 +279,14 @@ def test_a_batch_that_is_replayed_after_a_restart_is_compared(tmp_path, where):
 
 def test_a_log_that_was_cut_is_noticed_after_a_restart(tmp_path):
     """By what is kept of the last record before the offset."""
-    past = Past()
+    past = TopicHistory()
     past.topics_are({"t": "id-1"})
     past.stands({}, {AT: 5}, {AT: Seen(5, 3)})
-    folder = Remembered(str(tmp_path))
-    assert folder.past().to_json() == Past().to_json()
-    folder.keep(Past())
+    folder = TopicHistoryFile(str(tmp_path))
+    assert folder.past().to_json() == TopicHistory().to_json()
+    folder.keep(TopicHistory())
     folder.keep(past)
-    assert Remembered(str(tmp_path)).past().marked([Range(*AT, 5, 9)]) == [Range(*AT, 5, 9, Seen(5, 3))]
+    assert TopicHistoryFile(str(tmp_path)).past().marked([Range(*AT, 5, 9)]) == [Range(*AT, 5, 9, Seen(5, 3))]
     assert [path.name for path in tmp_path.iterdir()] == ["topics.json"]
     (tmp_path / "topics.json").write_text("{}")
     with pytest.raises(ValueError, match=f"topics.json in {tmp_path} is damaged"):
@@ -384,14 +385,14 @@ def test_a_record_that_was_deleted_since_is_no_loss(kafka):
 
 
 def test_brokers_that_do_not_answer_keep_no_stream_from_going_on(kafka, monkeypatch):
-    monkeypatch.setattr(clients, "LOOKING", 0.3)
+    monkeypatch.setattr(kafka_log, "LOOKING", 0.3)
     write(kafka.bootstrap_servers, b"0")
     checked = options(kafka.bootstrap_servers)
     kafka.ignore("Fetch", count=1_000_000)
-    assert clients.KafkaLog(checked).last_seen([Range(*AT, 0, 1)]) == {}
+    assert kafka_log.KafkaLog(checked).last_seen([Range(*AT, 0, 1)]) == {}
     kafka.clear_faults()
-    monkeypatch.setattr(clients, "LOOKING", 30.0)
-    assert clients.KafkaLog(checked).last_seen([Range(*AT, 0, 1)]) == {AT: Seen(1, 0)}
+    monkeypatch.setattr(kafka_log, "LOOKING", 30.0)
+    assert kafka_log.KafkaLog(checked).last_seen([Range(*AT, 0, 1)]) == {AT: Seen(1, 0)}
 
 
 def test_the_first_batch_begins_again_where_it_began(tmp_path):
@@ -412,7 +413,7 @@ def test_the_first_batch_begins_again_where_it_began(tmp_path):
             # As soon as the first batch is past, it is of no use, and another query would begin there.
             again.partitions(end, end)
             assert reader(checked).initialOffset() == {"t": {"0": 5}}
-        clients.close_idle(checked)
+        client_pool.close_idle(checked)
 
 
 @pytest.mark.parametrize("later", [0, 1])
@@ -441,4 +442,4 @@ def test_a_first_batch_whose_beginning_is_not_known_is_named(later):
         fresh = reader(checked)
         begin = fresh.initialOffset()
         assert fresh.partitions(begin, fresh.latestOffset()) == []
-        clients.close_idle(checked)
+        client_pool.close_idle(checked)

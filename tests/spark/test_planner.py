@@ -4,10 +4,10 @@ import pickle
 
 import pytest
 
-from ottla.spark.filters import Filter, Narrowing
-from ottla.spark.offsets import Range, Seen
-from ottla.spark.options import ReadOptions
-from ottla.spark.planner import DataLossError, DataLossWarning, Planner
+from ottla.spark.plan.filters import Filter, Narrowing
+from ottla.spark.plan.planner import DataLossError, DataLossWarning, Planner
+from ottla.spark.plan.read_options import ReadOptions
+from ottla.spark.shared.ranges import Range, Seen
 
 
 class DictLog:

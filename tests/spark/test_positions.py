@@ -2,7 +2,7 @@
 
 import pytest
 
-from ottla.spark.positions import (
+from ottla.spark.plan.positions import (
     EARLIEST,
     LATEST,
     Position,

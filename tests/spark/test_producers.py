@@ -11,9 +11,9 @@ from tests.waiting import wait_for_ours
 
 import ottla
 from ottla.errors import ClosedError, KafkaError, KafkaTimeoutError, TooLargeError
-from ottla.spark import producers
-from ottla.spark.sink import RowStreamWriter, by_topic, send
-from ottla.spark.sink_options import WriteOptions
+from ottla.spark.write import producers
+from ottla.spark.write.options import WriteOptions
+from ottla.spark.write.writers import RowStreamWriter, by_topic, send
 from ottla.testing import Broker
 
 KEY_VALUE = (("key", 0), ("value", 1))

@@ -15,11 +15,11 @@ from pyspark.sql.types import StructType
 
 from ottla.errors import NotFoundError
 from ottla.spark import register
-from ottla.spark.clients import KafkaLog
-from ottla.spark.columns import COLUMNS, HEADERS
-from ottla.spark.mapped import read_kafka
-from ottla.spark.options import ReadOptions
-from ottla.spark.types import to_arrow
+from ottla.spark.plan.read_options import ReadOptions
+from ottla.spark.read.columns import COLUMNS, HEADERS
+from ottla.spark.read.kafka_log import KafkaLog
+from ottla.spark.read.map_in_arrow import read_kafka
+from ottla.spark.shared.arrow_types import to_arrow
 from ottla.testing import Broker
 
 from .starts import begun

@@ -3,8 +3,9 @@
 import pytest
 from pyspark.errors import PySparkException
 
-from ottla.spark import plans, register
-from ottla.spark.options import ReadOptions
+from ottla.spark import register
+from ottla.spark.plan.read_options import ReadOptions
+from ottla.spark.shared import redaction
 
 LOGIN = "x.PlainLoginModule required username=alice password='hunter2-s3cret';"
 SECRETS = {
@@ -41,9 +42,9 @@ SHOWN = {
 def test_a_login_is_found_whatever_is_in_it(login):
     options = {"kafka.proxy.url": f"socks5://{login}@127.0.0.1:1080"}
     with pytest.raises(ValueError, match="name it secret.kafka.proxy.url"):
-        plans.check(options)
-    assert plans.hide(options) == {f"secret.{name}": value for name, value in options.items()}
-    plans.check({"kafka.proxy.url": "socks5://127.0.0.1:1080", "schema.registry.url": "http://registry:8081/a?b=c"})
+        redaction.check(options)
+    assert redaction.hide(options) == {f"secret.{name}": value for name, value in options.items()}
+    redaction.check({"kafka.proxy.url": "socks5://127.0.0.1:1080", "schema.registry.url": "http://registry:8081/a?b=c"})
 
 
 @pytest.mark.parametrize("name", SHOWN)
@@ -80,9 +81,9 @@ def test_an_option_is_known_by_its_hidden_name():
         "subscribe": "t",
         "kafka.SSL.keystore.key": SHOWN["kafka.ssl.keystore.key"],
     }
-    hidden = plans.hide(shown)
+    hidden = redaction.hide(shown)
     assert [name for name in hidden if name not in shown] == ["secret.kafka.SSL.keystore.key"]
-    plans.check(hidden)
+    redaction.check(hidden)
     assert ReadOptions.parse(hidden) == ReadOptions.parse(shown)
     with pytest.raises(ValueError, match="option subscribe is given twice, hidden as secret.subscribe too"):
         ReadOptions.parse({**shown, "secret.subscribe": "t"})

@@ -9,18 +9,18 @@ import pyspark
 from pyspark import cloudpickle
 from pyspark.sql.types import IntegerType, StructField, StructType
 
-from ottla.spark.arrow_sink import StreamWriter
-from ottla.spark.batch import BatchReader
 from ottla.spark.log.options import LogOptions
 from ottla.spark.log.reader import LogReader
 from ottla.spark.log.source import OttlaLogDataSource
-from ottla.spark.mapped import _Rows
-from ottla.spark.offsets import Range
-from ottla.spark.options import ReadOptions
-from ottla.spark.sink import BatchWriter, RowStreamWriter
-from ottla.spark.sink_options import WriteOptions
+from ottla.spark.plan.read_options import ReadOptions
+from ottla.spark.read.batch import BatchReader
+from ottla.spark.read.map_in_arrow import _Rows
+from ottla.spark.read.stream import UnlimitedStreamReader
+from ottla.spark.shared.ranges import Range
 from ottla.spark.source import OttlaDataSource
-from ottla.spark.stream import UnlimitedStreamReader
+from ottla.spark.write.arrow_writer import StreamWriter
+from ottla.spark.write.options import WriteOptions
+from ottla.spark.write.writers import BatchWriter, RowStreamWriter
 
 READ = {"kafka.bootstrap.servers": "h:1", "subscribe": "t"}
 OPENED = """

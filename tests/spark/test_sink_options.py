@@ -5,8 +5,8 @@ import pickle
 import pytest
 from pyspark.sql.types import BinaryType, IntegerType, LongType, StringType, StructType
 
-from ottla.spark.producers import check
-from ottla.spark.sink_options import COLUMNS, KNOWN, WriteOptions
+from ottla.spark.write.options import COLUMNS, KNOWN, WriteOptions
+from ottla.spark.write.producers import check
 
 GOOD = {"kafka.bootstrap.servers": "h:1", "topic": "t"}
 HEADERS = COLUMNS["headers"][0]

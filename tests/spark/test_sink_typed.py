@@ -17,8 +17,8 @@ from tests.python.decoding import FakeRegistry
 from tests.python.test_decode_protobuf import FILE, TIME, Whole
 from tests.waiting import wait_for_end
 
-from ottla.spark.sink import RowStreamWriter, batches
-from ottla.spark.sink_options import WriteOptions
+from ottla.spark.write.options import WriteOptions
+from ottla.spark.write.writers import RowStreamWriter, batches
 
 from .starts import begun
 from .test_sink import SPARKS_SOCKETS, write, written

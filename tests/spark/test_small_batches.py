@@ -11,7 +11,7 @@ from pyspark.sql.types import ArrayType, IntegerType, LongType, MapType, StringT
 
 import ottla
 from ottla.spark import offsets_behind_latest
-from ottla.spark.columns import COLUMNS
+from ottla.spark.read.columns import COLUMNS
 from ottla.spark.source import OttlaDataSource
 
 from .conftest import run_stream
@@ -21,7 +21,7 @@ if find_spec("pyspark.sql.streaming.datasource") is None:
 
 from pyspark.sql.streaming import python_streaming_source_runner as runner
 
-from ottla.spark import small_batches
+from ottla.spark.read import small_batches
 
 SCHEMA = StructType(COLUMNS)
 START = {"small": {"0": 0, "1": 0}}

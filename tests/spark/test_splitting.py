@@ -4,8 +4,8 @@ import random
 
 import pytest
 
-from ottla.spark.offsets import Range
-from ottla.spark.splitting import join, records_of_tasks, split
+from ottla.spark.plan.tasks import join, records_of_tasks, split
+from ottla.spark.shared.ranges import Range
 
 from .splits import case, recorded, split_by_spark
 

@@ -4,7 +4,7 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql.types import StructType
 
-from ottla.spark.sql import SqlError, check, names_in
+from ottla.spark.shared.sql_columns import SqlError, check, names_in
 
 GOOD = [
     "a int",

@@ -23,10 +23,10 @@ from tests.wire import Connection
 
 import ottla
 from ottla.errors import AuthorizationError, ConfigError, FencedError
-from ottla.spark import transactions
-from ottla.spark.once import ExactlyOnceError
-from ottla.spark.sink import send
-from ottla.spark.sink_options import WriteOptions
+from ottla.spark.write import transactions
+from ottla.spark.write.exactly_once import ExactlyOnceError
+from ottla.spark.write.options import WriteOptions
+from ottla.spark.write.writers import send
 
 from .tasks import inside
 

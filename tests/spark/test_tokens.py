@@ -11,10 +11,11 @@ from pyspark.errors import PySparkException
 import ottla
 from ottla._sasl._tokens import Token
 from ottla.errors import AuthenticationError
-from ottla.spark import read_kafka, tokens
-from ottla.spark.offsets import Range
-from ottla.spark.options import ReadOptions
-from ottla.spark.sink_options import WriteOptions
+from ottla.spark import read_kafka
+from ottla.spark.plan.read_options import ReadOptions
+from ottla.spark.shared import tokens
+from ottla.spark.shared.ranges import Range
+from ottla.spark.write.options import WriteOptions
 from ottla.testing import Broker
 
 from .conftest import run_stream

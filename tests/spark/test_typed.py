@@ -11,11 +11,11 @@ from decimal import Decimal
 import confluent_kafka
 import fastavro
 import pytest
-from google.protobuf import descriptor_pb2
+from google.protobuf import descriptor_pb2, struct_pb2
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as f
 from tests.python.decoding import FakeRegistry
-from tests.python.test_decode_protobuf import FILE, TIME, Whole
+from tests.python.test_decode_protobuf import FILE, TIME, Whole, struct_file
 
 import ottla
 
@@ -30,6 +30,7 @@ ITEM = (
 )
 GOOD = b'{"item":"pen","price":1.255,"at":"2026-11-23T10:00:00.5+01:00","tags":["x",null],"sizes":{"s":1},"of":{"a":1,"b":"2026-11-23"}}'
 BAD = b'{"item":"ink","price":"much"}'
+STRUCT = descriptor_pb2.FileDescriptorProto.FromString(struct_pb2.DESCRIPTOR.serialized_pb)
 AVRO = {"type": "record", "name": "R", "fields": [{"name": "id", "type": "long"}, {"name": "note", "type": "string"}]}
 LATER = {
     "type": "record",
@@ -266,6 +267,21 @@ def test_protobuf_of_descriptors(topic, tmp_path):
     assert row.value["at"].timestamp() == 1
 
 
+def test_a_field_without_a_type_in_spark_is_no_matter_if_it_is_not_read(topic, tmp_path):
+    """A `Struct` contains itself."""
+    file = tmp_path / "loose.desc"
+    file.write_bytes(descriptor_pb2.FileDescriptorSet(file=[STRUCT, struct_file()]).SerializeToString())
+    made = sent(topic, [b"\x08\x05"])
+    given = {"value.format": "protobuf", "value.schema.file": str(file)}
+    with pytest.raises(PySparkException, match="contains itself"):
+        made.read(**given)
+    frame = made.read(**given, columns="value.one,value.n")
+    assert [tuple(row) for row in frame.select("value.n", "value.one").collect()] == [(5, None)]
+    flat = {**given, "value.flatten": "true"}
+    reader = made.spark.read.format("ottla").options(**made.options(**flat))
+    assert reader.schema("n int").load().collect() == [(5,)]
+
+
 def with_registry(registry, **given):
     return {"value.format": "avro", "schema.registry.url": registry.url, **given}
 
@@ -295,6 +311,21 @@ def test_a_registry_tells_the_schema_and_each_record_its_own(topic, registry):
     assert old.where("_corrupt is null").count() == 1, "a double does not become a long"
 
 
+def test_the_subject_decides_the_context_of_ids(topic, registry):
+    """The number 1 means one schema in each context of a registry."""
+    made = topic(1)
+    swapped = {**AVRO, "fields": AVRO["fields"][::-1]}
+    registry.add("other", json.dumps(swapped))
+    number = registry.add(":.staging:orders", json.dumps(AVRO))
+    with ottla.Producer(made.bootstrap) as producer:
+        producer.send(made.name, avro(AVRO, {"id": 1, "note": "x"}, number)).result(30)
+    subject = {"value.schema.registry.subject": ":.staging:orders"}
+    for more in ({}, {"columns": "value.id,value.note"}):
+        frame = made.read(**with_registry(registry, **subject, **more)).select("value.id", "value.note")
+        assert [tuple(row) for row in frame.collect()] == [(1, "x")]
+    assert "/schemas/ids/1?subject=%3A.staging%3Aorders" in registry.requests
+
+
 def test_a_user_s_schema_over_a_registry(topic, spark, registry):
     made = topic(1)
     first = registry.add("of-orders", json.dumps(AVRO))
@@ -303,7 +334,7 @@ def test_a_user_s_schema_over_a_registry(topic, spark, registry):
     reader = spark.read.format("ottla").options(**made.options(**with_registry(registry)))
     frame = reader.schema("value struct<note:string,other:int,id:double>").load()
     assert [tuple(row.value) for row in frame.collect()] == [("x", None, 1.0)]
-    assert registry.requests.count("/schemas/ids/1") >= 1
+    assert registry.requests.count(f"/schemas/ids/1?subject={made.name}-value") >= 1
     assert not [path for path in registry.requests if "of-orders" in path], "nobody asked which schema is the latest"
 
 
@@ -317,7 +348,8 @@ def test_a_registry_is_asked_once_a_worker(topic, tmp_path, registry):
     rows = made.spark.read.parquet(str(tmp_path / "rows")).select("value.id")
     assert sorted(row.id for row in rows.collect()) == list(range(60))
     # Spark takes turns among the workers that are idle, of which earlier tests have left some.
-    assert registry.requests.count(f"/schemas/ids/{number}") <= 6, "the 12 batches of few workers share their decoders"
+    path = f"/schemas/ids/{number}?subject={made.name}-value"
+    assert 1 <= registry.requests.count(path) <= 6, "the 12 batches of few workers share their decoders"
 
 
 def test_a_registry_that_is_down_or_does_not_know(topic, registry):

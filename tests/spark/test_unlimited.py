@@ -5,10 +5,10 @@ import pickle
 import pytest
 from pyspark import cloudpickle
 
-from ottla.spark import stream
-from ottla.spark.offsets import Range
-from ottla.spark.options import ReadOptions
-from ottla.spark.planner import Planner
+from ottla.spark.plan.planner import Planner
+from ottla.spark.plan.read_options import ReadOptions
+from ottla.spark.read import stream
+from ottla.spark.shared.ranges import Range
 
 from .test_planner import DictLog
 

@@ -168,7 +168,7 @@ def test_the_checkpoint_of_something_else_is_refused(topic, tmp_path, text, said
 
 
 def test_old_files_of_a_checkpoint_go(topic, tmp_path, monkeypatch):
-    monkeypatch.setattr("ottla.spark.checkpoint.KEPT", 2)
+    monkeypatch.setattr("ottla.spark.plan.checkpoint.KEPT", 2)
     sent = topic(1)
     sent.produce(range(6))
     run(sent, tmp_path, Batches(), maxOffsetsPerTrigger="1")

@@ -16,7 +16,7 @@ import tempfile
 from pathlib import Path
 
 from confluent_kafka.admin import AdminClient, NewTopic
-from tests.brokers.brokers import resolve
+from tests.brokers.jars import resolve
 from tests.brokers.running import running
 
 import ottla

@@ -8,52 +8,33 @@
 //!                   ├── events       what happened, for whoever watches
 //!                   ├── timer        a task that looks at the engine when it asks for that
 //!                   └── link         a task per connection: reads, writes
-//!                         ├── proving    what authentication needs from outside
+//!                         ├── credentials_task  what authentication needs from outside
 //!                         ├── sending    requests on their way to the socket, also by a caller's thread
 //!                         └── receiving  answers on their way from it, also by a thread that waits (attention)
 //!   transport                        sockets, names, the clock, chance: nobody else knows them
 //! ```
 
 pub mod admin;
-pub mod attention;
-mod buffers;
-mod calls;
-pub mod consumer;
-mod decode;
-mod decoding;
-mod deliveries;
-pub mod delivery;
-mod driver;
-pub mod events;
-mod link;
-mod membership;
-pub mod producer;
-mod proving;
-mod raised;
-mod rebalancing;
-mod receiving;
-mod sending;
-pub mod share;
-mod shell;
-pub mod signing;
-mod timer;
-mod transaction;
-mod transport;
-mod unread;
-mod wait;
+mod consume;
+mod metadata;
+mod net;
+mod produce;
+mod runtime;
 
 pub use admin::{
     Admin, ClusterDescription, Each, Epochs, GroupDescription, GroupListing, MemberDescription,
     NewTopic, Node, OffsetSpec, ProducerState, TopicDescription, TopicListing,
     TransactionDescription, TransactionListing,
 };
-pub use consumer::{
+pub use consume::consumer::{
     Aborted, Chunk, Consumer, Decode, Fetched, OffsetAndTimestamp, Rebalance, Start,
 };
-pub use deliveries::{Deliveries, Report};
-pub use delivery::{Delivery, RecordMetadata, Unasked};
-pub use events::{Events, Told};
-pub use ottla_engine::call::{GroupMetadata, GroupOffset};
+pub use consume::rebalances::{LastCommit, Listeners, Polled};
+pub use consume::share::{AcknowledgeType, Acknowledged, Committed, Given, LockId, ShareConsumer};
+pub use consume::{consumer, share};
+pub use metadata::PartitionInfo;
+pub use net::{attention, signing};
+pub use ottla_engine::call::{GroupMetadata, GroupOffset, TopicRead};
 pub use ottla_engine::config;
 pub use ottla_engine::consumer::{Pattern, QuestionId, Selection};
 pub use ottla_engine::credentials;
@@ -62,38 +43,9 @@ pub use ottla_engine::metrics::{self, Metric};
 pub use ottla_engine::observe::{Level, Observed};
 pub use ottla_engine::producer::{Finished, PreparedTransaction};
 pub use ottla_engine::{Config, ConfigError, Damage, Error, ErrorCode, Kind, Role, Written};
-pub use producer::{NoHeaders, Producer, Row, TrySendError};
-pub use rebalancing::{LastCommit, Listeners, Polled};
-pub use share::{AcknowledgeType, Acknowledged, Committed, Given, LockId, ShareConsumer};
-
-/// A partition as metadata describes it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PartitionInfo {
-    /// The partition's number.
-    pub partition: i32,
-    /// The leader's broker id; -1 if there is none at the moment.
-    pub leader: i32,
-    /// Ids of the brokers that hold a replica.
-    pub replicas: Vec<i32>,
-    /// Ids of the brokers whose replica is in sync.
-    pub in_sync: Vec<i32>,
-}
-
-impl PartitionInfo {
-    fn answered(
-        topic: &ottla_engine::messages::metadata_response::MetadataResponseTopic,
-    ) -> Vec<PartitionInfo> {
-        let mut partitions: Vec<_> = topic
-            .partitions
-            .iter()
-            .map(|row| PartitionInfo {
-                partition: row.partition_index,
-                leader: row.leader_id,
-                replicas: row.replica_nodes.to_vec(),
-                in_sync: row.isr_nodes.to_vec(),
-            })
-            .collect();
-        partitions.sort_by_key(|row| row.partition);
-        partitions
-    }
-}
+pub use produce::deliveries::{Deliveries, Report};
+pub use produce::delivery::{Delivery, RecordMetadata, Unasked};
+pub use produce::producer::{NoHeaders, Producer, Row, TrySendError};
+pub use produce::{delivery, producer};
+pub use runtime::events;
+pub use runtime::events::{Events, Told};

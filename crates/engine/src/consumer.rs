@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use ottla_protocol::Uuid;
 
-use crate::call::{GroupMetadata, GroupOffset};
+use crate::call::{GroupMetadata, GroupOffset, TopicRead};
 use crate::change::Change;
 use crate::config::Config;
 use crate::engine::{Engine, closed_error};
@@ -199,6 +199,11 @@ impl Engine<Consumer> {
         each.collect()
     }
 
+    /// The topics of which callers have read. An offset that a transaction of another client commits belongs to one of them.
+    pub fn topics_read(&self) -> Vec<TopicRead> {
+        self.client.fetcher.topics_read()
+    }
+
     /// Says of each offset without a leader epoch which one the record before it has, as far as the consumer was given it.
     pub fn note_epochs(&self, offsets: &mut [GroupOffset]) {
         let fetcher = &self.client.fetcher;
@@ -279,8 +284,13 @@ impl Engine<Consumer> {
     /// [`Engine::seek`] of all that is assigned, and of the partitions of followed topics that are not known yet.
     ///
     /// # Errors
-    /// `Kind::Argument` for a negative offset; nothing was changed.
+    /// `Kind::Argument` for a negative offset, or before the first assignment of the group; nothing was changed.
     pub fn seek_all(&mut self, now: Instant, to: Start) -> Result<(), Error> {
+        if self.is_subscribed() && self.group_metadata().is_some_and(|it| it.generation < 0) {
+            let text = "the group has not assigned partitions yet, so there is nothing to seek: the first polls bring the assignment. \
+                        Seek after them, or in the listener on_assign of subscribe()";
+            return Err(Error::new(Kind::Argument, text));
+        }
         self.client.fetcher.seek_all(&mut self.core.cluster, to)?;
         self.settle(now);
         Ok(())
@@ -436,23 +446,31 @@ impl Engine<Consumer> {
     /// everything that stands before it; or a topic may not be read, or does not exist. Of several partitions it is the one whose
     /// error was raised least often.
     pub fn stuck(&self) -> Option<&Error> {
-        let membership = self.client.membership.as_ref();
-        let obstacle = membership.and_then(Membership::obstacle);
-        obstacle.or_else(|| self.client.fetcher.stuck())
+        self.group_obstacle()
+            .or_else(|| self.client.fetcher.stuck())
     }
 
     /// [`Engine::stuck`], if a poll has to raise it before it gives out anything else. A partition stops only itself: what was raised
     /// of it once, as [`Engine::note_raised`] heard, is raised again where nothing comes of any other, and before that only
     /// if no other one can be read.
     pub fn obstacle(&self) -> Option<&Error> {
+        self.group_obstacle()
+            .or_else(|| self.client.fetcher.obstacle())
+    }
+
+    /// What keeps the group from reading, unless a poll raised it for a partition.
+    fn group_obstacle(&self) -> Option<&Error> {
         let membership = self.client.membership.as_ref();
         let obstacle = membership.and_then(Membership::obstacle);
-        obstacle.or_else(|| self.client.fetcher.obstacle())
+        obstacle.filter(|error| !self.client.fetcher.is_denial_raised(error))
     }
 
     /// Notes that a poll raises this error.
     pub fn note_raised(&mut self, error: &Error) {
         self.client.fetcher.note_raised(error);
+        if let (Some(membership), Some(topic)) = (&mut self.client.membership, error.topic()) {
+            membership.note_raised(topic);
+        }
     }
 
     /// Why no records come, if a caller can act on it: [`Engine::stuck`], no broker of the cluster was ever reached, or the

@@ -1,6 +1,6 @@
-//! What happened, as typed events: the one place from which logs, metrics and traces come.
+//! What happened, as typed events, from which logs are made. Metrics have a table of their own.
 //!
-//! The parts of an engine report here, the shell drains it. Rare events (a connection, a retry, a moved leader) are always
+//! The parts of an engine report events, and the shell takes them. Rare events (a connection, a retry, a moved leader) are always
 //! kept; an event of each request is made only while somebody listens at [`Level::Debug`].
 
 use std::collections::VecDeque;

@@ -1,8 +1,8 @@
 //! What a client is composed of.
 //!
-//! A client is a list of parts: fetching, the accumulator, an identity or transactions, later membership. They share one view
-//! of the cluster and the calls. A request that a part dispatched, and a call that it started, is answered to that
-//! part. The client carries facts from one part to another ([`Client::exchange`]); parts do not know each other.
+//! A client is a list of parts: the fetcher and the membership of a consumer, the accumulator and the transactions of a producer.
+//! Parts share the metadata of the cluster and the calls. The part that dispatched a request, or started a call, receives its
+//! response. The client carries facts from one part to another (`Composition::exchange`); parts do not know each other.
 
 use std::fmt;
 use std::time::Instant;

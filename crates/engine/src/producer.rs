@@ -217,6 +217,7 @@ impl<T: Clone + std::fmt::Debug + Send + 'static> Engine<Producer<T>> {
     /// Nobody waits for the end of a verb any more. It goes on.
     pub fn give_up_verb(&mut self, id: VerbId) {
         if let Some(transaction) = &mut self.client.transaction {
+            transaction.set_facts(self.client.accumulator.facts());
             transaction.give_up(id);
         }
     }

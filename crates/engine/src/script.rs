@@ -264,12 +264,21 @@ impl<W: Client> Script<W> {
         for link in links {
             while let Some(dispatch) = self.engine.poll_send(self.now, link) {
                 any = true;
+                let token = dispatch.token();
+                let outgoing = match dispatch.into_outgoing() {
+                    Ok(outgoing) => outgoing,
+                    Err(error) => {
+                        let event = Event::Unsendable { token, error };
+                        self.engine.handle(self.now, link, event);
+                        continue;
+                    }
+                };
                 let Outgoing {
                     token,
                     request,
                     version,
                     ..
-                } = dispatch.into_outgoing().unwrap();
+                } = outgoing;
                 let asked = Asked {
                     link,
                     token,

@@ -10,86 +10,59 @@
 
 use pyo3::prelude::*;
 
-mod admin;
-mod arguments;
-mod arrow;
-mod assignors;
-mod batch;
-mod broker;
-mod calls;
-mod certificates;
-mod consumer;
-mod decoder;
-mod delivery;
-mod doorbell;
-mod encoding;
-mod errors;
-mod events;
-mod initialized;
-mod interpreters;
-mod log;
-mod memory;
-mod metrics;
-mod open;
-mod operation;
-mod options;
-mod outgoing;
-mod partitioner;
-mod partitions;
-mod producer;
+mod bridge;
+mod clients;
 mod protocol;
-mod rebalances;
-mod runs;
-mod runtime;
-mod sasl;
+mod records;
 mod sending;
-mod share;
-mod table;
-mod typed;
-mod unasked;
+mod testing;
 mod values;
-mod wait;
 
 /// Fill the extension module `ottla._ottla`, which the crate `ottla-module` links.
 ///
 /// # Errors
 /// Python's, if it runs out of memory; ImportError in a second interpreter of the process.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    use protocol::{frames, internal, messages, records, refusal, segment, tables, writing};
+    use protocol::{
+        frames, internal, messages, records as record_sets, refusal, segment, tables, writing,
+    };
 
-    interpreters::check()?;
-    module.add_class::<admin::AdminCore>()?;
-    module.add_class::<assignors::AssignorQuestion>()?;
-    module.add_class::<batch::Batch>()?;
-    module.add_class::<batch::Record>()?;
-    module.add_class::<batch::RecordIterator>()?;
-    module.add_class::<broker::Broker>()?;
-    module.add_function(wrap_pyfunction!(broker::broker_properties, module)?)?;
-    module.add_class::<certificates::CertificateAuthority>()?;
-    module.add_class::<consumer::Batches>()?;
-    module.add_class::<consumer::ConsumerCore>()?;
-    module.add_class::<consumer::Records>()?;
-    module.add_class::<consumer::Run>()?;
-    module.add_class::<consumer::SyncConsumer>()?;
-    module.add_class::<delivery::AsyncDeliveries>()?;
-    module.add_class::<delivery::AsyncDelivery>()?;
-    module.add_class::<delivery::Deliveries>()?;
-    module.add_class::<delivery::Delivery>()?;
-    module.add_class::<delivery::Watched>()?;
-    module.add_class::<encoding::Encoded>()?;
-    module.add_class::<encoding::TypedEncoder>()?;
-    module.add_function(wrap_pyfunction!(errors::error_kinds, module)?)?;
-    module.add_class::<events::EventQueue>()?;
-    module.add_class::<log::LogDecoder>()?;
-    module.add_function(wrap_pyfunction!(log::outline_log, module)?)?;
-    module.add_function(wrap_pyfunction!(metrics::metric_table, module)?)?;
-    module.add_function(wrap_pyfunction!(open::close_at_exit, module)?)?;
-    module.add_class::<operation::CompletionQueue>()?;
-    module.add_class::<operation::Operation>()?;
-    module.add_function(wrap_pyfunction!(options::properties, module)?)?;
-    module.add_class::<partitioner::Keys>()?;
-    module.add_class::<producer::ProducerCore>()?;
-    module.add_class::<producer::SyncProducer>()?;
+    bridge::interpreters::check()?;
+    module.add_class::<clients::admin::AdminCore>()?;
+    module.add_class::<clients::assignors::AssignorQuestion>()?;
+    module.add_class::<records::batch::Batch>()?;
+    module.add_class::<records::batch::Record>()?;
+    module.add_class::<records::batch::RecordIterator>()?;
+    module.add_class::<testing::broker::Broker>()?;
+    module.add_function(wrap_pyfunction!(
+        testing::broker::broker_properties,
+        module
+    )?)?;
+    module.add_class::<testing::certificates::CertificateAuthority>()?;
+    module.add_class::<clients::consumer::Batches>()?;
+    module.add_class::<clients::consumer::ConsumerCore>()?;
+    module.add_class::<clients::consumer::Records>()?;
+    module.add_class::<clients::consumer::Run>()?;
+    module.add_class::<clients::consumer::SyncConsumer>()?;
+    module.add_class::<sending::delivery::AsyncDeliveries>()?;
+    module.add_class::<sending::delivery::AsyncDelivery>()?;
+    module.add_class::<sending::delivery::Deliveries>()?;
+    module.add_class::<sending::delivery::Delivery>()?;
+    module.add_class::<sending::delivery::Watched>()?;
+    module.add_class::<records::encoding::Encoded>()?;
+    module.add_class::<records::encoding::TypedEncoder>()?;
+    module.add_function(wrap_pyfunction!(bridge::errors::error_kinds, module)?)?;
+    module.add_class::<bridge::events::EventQueue>()?;
+    module.add_class::<records::log::LogDecoder>()?;
+    module.add_function(wrap_pyfunction!(records::log::outline_log, module)?)?;
+    module.add_function(wrap_pyfunction!(clients::metrics::metric_table, module)?)?;
+    module.add_function(wrap_pyfunction!(clients::lifecycle::close_at_exit, module)?)?;
+    module.add_class::<bridge::operation::CompletionQueue>()?;
+    module.add_class::<bridge::operation::Operation>()?;
+    module.add_function(wrap_pyfunction!(clients::options::properties, module)?)?;
+    module.add_class::<sending::partitioner::Keys>()?;
+    module.add_class::<clients::producer::ProducerCore>()?;
+    module.add_class::<clients::producer::SyncProducer>()?;
     module.add_function(wrap_pyfunction!(frames::decode_frame, module)?)?;
     module.add_function(wrap_pyfunction!(frames::encode_request, module)?)?;
     module.add_function(wrap_pyfunction!(frames::encode_response, module)?)?;
@@ -98,7 +71,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(internal::internal_topics, module)?)?;
     module.add_function(wrap_pyfunction!(messages::decode_message, module)?)?;
     module.add_function(wrap_pyfunction!(messages::encode_message, module)?)?;
-    module.add_function(wrap_pyfunction!(records::decode_records, module)?)?;
+    module.add_function(wrap_pyfunction!(record_sets::decode_records, module)?)?;
     module.add_function(wrap_pyfunction!(refusal::error_response, module)?)?;
     module.add_class::<segment::SegmentWindow>()?;
     module.add_function(wrap_pyfunction!(tables::apis, module)?)?;
@@ -106,16 +79,16 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(tables::header_versions, module)?)?;
     module.add_function(wrap_pyfunction!(tables::messages, module)?)?;
     module.add_function(wrap_pyfunction!(writing::encode_records, module)?)?;
-    module.add_class::<sasl::SaslQueue>()?;
-    module.add_class::<sasl::SaslRequest>()?;
-    module.add_function(wrap_pyfunction!(sasl::sign_assertion, module)?)?;
-    module.add_class::<share::ShareConsumerCore>()?;
-    module.add_class::<typed::Decoded>()?;
-    module.add_class::<typed::TypedDecoder>()?;
+    module.add_class::<clients::sasl::SaslQueue>()?;
+    module.add_class::<clients::sasl::SaslRequest>()?;
+    module.add_function(wrap_pyfunction!(clients::sasl::sign_assertion, module)?)?;
+    module.add_class::<clients::share::ShareConsumerCore>()?;
+    module.add_class::<records::typed::Decoded>()?;
+    module.add_class::<records::typed::TypedDecoder>()?;
 
     // True for a build without optimisation, which is many times slower.
     module.add("DEBUG_BUILD", cfg!(debug_assertions))?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
-    runtime::watch_forks();
+    bridge::runtime::watch_forks();
     Ok(())
 }

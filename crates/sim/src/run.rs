@@ -562,14 +562,23 @@ impl Run {
         }
     }
 
-    /// Whoever found only now that it was succeeded gives way to a new producer. Says whether there is one.
+    /// A producer that found only now that it was succeeded gives way to a new one; another one whose transaction failed runs a
+    /// second. Returns whether there is one of either.
     fn probe_again(&mut self) -> bool {
         let topics = self.world.topics.clone();
         let mut any = false;
         for id in 0..self.transactors.len() {
-            let Some(client) = self.prober(id).filter(|client| self.is_over(*client)) else {
+            let Some(client) = self.prober(id) else {
                 continue;
             };
+            let failed = self.with_transactor(client, |transactor, _| transactor.failed_once());
+            if failed == Some(true) {
+                self.with_transactor(client, |transactor, _| transactor.probe(&topics));
+                any = true;
+            }
+            if !self.is_over(client) {
+                continue;
+            }
             let failed =
                 self.with_transactor(client, |transactor, _| transactor.take_failed_probe());
             let born = failed

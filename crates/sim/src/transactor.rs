@@ -93,6 +93,7 @@ pub struct Transactor {
     identity: Option<(i64, i16)>,
     /// Whether the transaction that had to be committed was.
     probed: Option<bool>,
+    probes: usize,
     /// It was fenced, and nobody has asked about that yet.
     is_replaced: bool,
     closing: Option<Instant>,
@@ -144,6 +145,7 @@ impl Transactor {
             protocol: 0,
             identity: None,
             probed: None,
+            probes: 0,
             is_replaced: false,
             closing: None,
         }
@@ -198,6 +200,7 @@ impl Transactor {
             .collect();
         deeds.push_back(Deed::Offsets(places));
         self.probed = Some(false);
+        self.probes += 1;
         self.plan(deeds, true, true);
     }
 
@@ -228,6 +231,12 @@ impl Transactor {
     /// Whether the transaction of [`Transactor::probe`] was committed; `None` if there was none.
     pub fn probed(&self) -> Option<bool> {
         self.probed
+    }
+
+    /// Whether it is done with that transaction, could not commit it, and has not tried again. A request on a connection that was
+    /// lost in silence while it was idle takes `request.timeout.ms`, which may be all the time that a call has: seed 1572462.
+    pub fn failed_once(&self) -> bool {
+        self.probed == Some(false) && self.probes == 1 && self.is_done() && !self.is_over()
     }
 
     /// Whether it could not commit that transaction because it was succeeded before; told once.

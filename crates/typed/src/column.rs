@@ -44,6 +44,31 @@ impl Budget {
     }
 }
 
+/// Refuses names that are selected and that a schema does not have.
+pub(crate) fn check_selection<'a>(
+    select: Option<&[String]>,
+    known: impl Iterator<Item = &'a str> + Clone,
+) -> Result<(), SchemaError> {
+    let mut names = select.unwrap_or_default().iter();
+    match names.find(|name| !known.clone().any(|known| known == *name)) {
+        Some(name) => Err(not_there(name, known)),
+        None => Ok(()),
+    }
+}
+
+/// Whether a column of a schema is wanted.
+pub(crate) fn is_selected(select: Option<&[String]>, name: &str) -> bool {
+    select.is_none_or(|names| names.iter().any(|wanted| wanted == name))
+}
+
+pub(crate) fn not_there<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> SchemaError {
+    let known: Vec<&str> = known.collect();
+    SchemaError(format!(
+        "column {name:?} is selected, and the schema has {}",
+        known.join(", ")
+    ))
+}
+
 /// A column under construction. Its length counts finished rows; values may be ahead of it while a row is being filled.
 #[derive(Debug)]
 pub(crate) struct Column {

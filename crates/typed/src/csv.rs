@@ -1,11 +1,11 @@
 //! A line of comma-separated values to columns, in their order.
 //!
 //! A quote (`"`) opens a field in which commas and line ends stand for themselves and a doubled quote for one, as RFC 4180 has it.
-//! An empty field is null, with quotes or without them, as in Spark's `from_csv`.
+//! An empty field is null, with quotes or without them, as in Spark's `from_csv`. docs/decoding.md has the rules.
 
 use crate::column::{Column, Struct, Values};
 use crate::error::{Bad, Filled, SchemaError, shown};
-use crate::{number, time};
+use crate::{number, text, time};
 
 /// Refuses columns that a field of text cannot fill.
 pub(crate) fn check(columns: &Struct) -> Result<(), SchemaError> {
@@ -36,8 +36,13 @@ pub(crate) fn line(
     delimiter: u8,
     places: &[Option<usize>],
 ) -> Filled {
-    let text = std::str::from_utf8(value)
-        .map_err(|error| Bad::new(format!("byte {} is not UTF-8", error.valid_up_to())))?;
+    match std::str::from_utf8(value) {
+        Ok(text) => fields(columns, text, delimiter, places),
+        Err(_) => fields(columns, &text::replaced(value), delimiter, places),
+    }
+}
+
+fn fields(columns: &mut Struct, text: &str, delimiter: u8, places: &[Option<usize>]) -> Filled {
     let text = text.strip_suffix('\n').unwrap_or(text);
     let mut rest = Some(text.strip_suffix('\r').unwrap_or(text));
     let wanted = places.len();
@@ -123,23 +128,10 @@ fn scalar(column: &mut Column, text: &str) -> Filled {
         Values::UInt16(values) => values.push(parsed(text, "uint16")?),
         Values::UInt32(values) => values.push(parsed(text, "uint32")?),
         Values::UInt64(values) => values.push(parsed(text, "uint64")?),
-        Values::Float32(values) => values.push(match number::not_finite(text) {
-            Some(value) => value as f32,
-            None => parsed(text, "float")?,
-        }),
-        Values::Float64(values) => values.push(match number::not_finite(text) {
-            Some(value) => value,
-            None => parsed(text, "double")?,
-        }),
-        Values::Decimal(wanted, values) => values.push(number::decimal(text, *wanted)?),
-        Values::Date(values) => {
-            let moment = time::Moment::parse(text);
-            values.push(
-                moment
-                    .ok_or_else(|| Bad::wanted("a date as 2026-11-23", text))?
-                    .day,
-            );
-        }
+        Values::Float32(values) => values.push(number::float_of_text(text, "float")?),
+        Values::Float64(values) => values.push(number::float_of_text(text, "double")?),
+        Values::Decimal(wanted, values) => values.push(number::decimal_of_text(text, *wanted)?),
+        Values::Date(values) => values.push(time::date(text)?),
         Values::Time32(unit, values) => {
             let time = time::time_of_day(text, *unit).and_then(|time| i32::try_from(time).ok());
             values.push(time.ok_or_else(|| Bad::wanted("a time of day as 09:52:20.5", text))?);

@@ -9,14 +9,17 @@ use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::avro::{self, Avro};
-use crate::column::{Struct, Values};
+use crate::column::{self, Struct, Values};
 use crate::error::{Bad, BadRow, DecodeError, Filled, SchemaError};
 use crate::frame::{Framed, Framing, SchemaId};
 use crate::protobuf::{self, Protobuf};
 use crate::{csv, json};
 
 /// How many schemas one batch makes a decoder ask for: any record can name any id, and each costs a question.
-const MOST_NEW_IDS: usize = 1_000;
+pub const MOST_NEW_IDS: usize = 1_000;
+
+/// How many rows tell the columns of all.
+const MOST_INFERRED: usize = 1_000;
 
 /// Ids that have no schema now, and why: their rows are bad. A later batch may find that they have one.
 pub type Missing = FxHashMap<SchemaId, String>;
@@ -93,12 +96,17 @@ impl Decoder {
         Self::of(fields, framing, Format::Json)
     }
 
-    /// JSON objects, with the columns that a JSON Schema describes.
+    /// JSON objects, with the columns that a JSON Schema describes: all of them, or those that `select` names, in any order. What is
+    /// wrong with the others is of no matter.
     ///
     /// # Errors
     /// [`SchemaError`] for a text that is no JSON Schema of an object, or holds what no column can.
-    pub fn json_schema(schema: &str, framing: Framing) -> Result<Self, SchemaError> {
-        Self::json(json::fields(schema)?, framing)
+    pub fn json_schema(
+        schema: &str,
+        framing: Framing,
+        select: Option<&[String]>,
+    ) -> Result<Self, SchemaError> {
+        Self::json(json::fields(schema, select)?, framing)
     }
 
     /// Lines of values, a field for each column.
@@ -134,10 +142,33 @@ impl Decoder {
         Self::of(Fields::from(vec![field]), Framing::Plain, Format::Raw)
     }
 
+    /// JSON objects, with the columns that the first of these rows have.
+    ///
+    /// # Errors
+    /// [`SchemaError`] if none of them is an object.
+    pub fn inferred<'a>(
+        rows: impl Iterator<Item = Row<'a>>,
+        framing: Framing,
+    ) -> Result<Self, SchemaError> {
+        let payloads = rows.filter_map(|row| {
+            let value = row.value?;
+            match framing {
+                Framing::Plain => Some(value),
+                Framing::Confluent => Some(Framed::new(value, row.schema_id).ok()?.payload()),
+            }
+        });
+        let fields = json::infer(payloads.take(MOST_INFERRED)).ok_or_else(|| {
+            SchemaError::new(
+                "no record is a JSON object with fields, whose columns could be inferred: pass a schema",
+            )
+        })?;
+        Self::json(fields, framing)
+    }
+
     /// Avro data, with the columns of a reader's schema in Avro's JSON. `references` are schemas that it names.
     ///
     /// `writer` is the schema that the data was written with, if it is another; with [`Framing::Confluent`] each value names its
-    /// own, and [`Self::add_writer`] brings them.
+    /// own, and [`Self::add_writer`] brings them. `select` as for [`Self::json_schema`].
     ///
     /// # Errors
     /// [`SchemaError`] for a text that is no Avro schema, a type without columns, or a writer's schema that does not resolve to
@@ -147,9 +178,10 @@ impl Decoder {
         references: &[String],
         writer: Option<&str>,
         framing: Framing,
+        select: Option<&[String]>,
     ) -> Result<Self, SchemaError> {
         let reader_schema = avro::Schema::parse(reader, references)?;
-        let (fields, reader) = Avro::of_schema(&reader_schema)?;
+        let (fields, reader) = Avro::of_schema(&reader_schema, select)?;
         let writer = match writer {
             Some(text) => avro::Schema::parse(text, &[])?,
             None => reader_schema,
@@ -181,7 +213,8 @@ impl Decoder {
     }
 
     /// Protobuf messages, with a column for each field. `descriptors` is a `FileDescriptorSet` or a `FileDescriptorProto`,
-    /// `message` the full name of a message in it; without it, the first message of the last file.
+    /// `message` the full name of a message in it; without it, the first message of the last file. `select` as for
+    /// [`Self::json_schema`].
     ///
     /// # Errors
     /// [`SchemaError`] for descriptors that do not decode, a message that is not there, or that contains itself.
@@ -189,9 +222,10 @@ impl Decoder {
         descriptors: &[Vec<u8>],
         message: Option<&str>,
         framing: Framing,
+        select: Option<&[String]>,
     ) -> Result<Self, SchemaError> {
         let file = protobuf::File::parse(descriptors)?;
-        let (fields, protobuf) = Protobuf::new(file, message)?;
+        let (fields, protobuf) = Protobuf::new(&file, message, select)?;
         Self::of(fields, framing, Format::Protobuf(protobuf))
     }
 
@@ -217,17 +251,11 @@ impl Decoder {
         let mut places = Vec::with_capacity(names.len());
         let mut fields = Vec::with_capacity(names.len());
         for name in names {
-            let (place, field) = self.fields.find(name).ok_or_else(|| {
-                let known: Vec<&str> = self
-                    .fields
-                    .iter()
-                    .map(|field| field.name().as_str())
-                    .collect();
-                SchemaError(format!(
-                    "column {name:?} is selected, and the schema has {}",
-                    known.join(", ")
-                ))
-            })?;
+            let known = self.fields.iter().map(|field| field.name().as_str());
+            let (place, field) = self
+                .fields
+                .find(name)
+                .ok_or_else(|| column::not_there(name, known))?;
             places.push(place);
             fields.push(Arc::clone(field));
         }
@@ -270,9 +298,13 @@ impl Decoder {
             && matches!(*self.format, Format::Avro { .. } | Format::Protobuf(_))
     }
 
-    /// The schema ids in these rows that are not known yet, each once; at most 1,000, and rows with others are bad.
-    pub fn unknown_ids<'a>(&self, rows: impl Iterator<Item = Row<'a>>) -> Vec<SchemaId> {
-        if !self.needs_writers() {
+    /// The schema ids in these rows that are not known yet, each once, and at most this many.
+    pub fn unknown_ids<'a>(
+        &self,
+        rows: impl Iterator<Item = Row<'a>>,
+        most: usize,
+    ) -> Vec<SchemaId> {
+        if !self.needs_writers() || most == 0 {
             return Vec::new();
         }
         let mut found: Vec<SchemaId> = Vec::new();
@@ -287,7 +319,7 @@ impl Decoder {
                 && seen.insert(framed.id)
             {
                 found.push(framed.id);
-                if found.len() == MOST_NEW_IDS {
+                if found.len() == most {
                     break;
                 }
             }
@@ -341,7 +373,8 @@ impl Decoder {
     }
 
     /// Decodes rows to the columns of `schema`, which [`Self::schema`] made for this mode. `missing` are ids of
-    /// [`Self::unknown_ids`] that have no schema; without it, the first row whose schema is not known ends the decode.
+    /// [`Self::unknown_ids`] that have no schema, and rows with another unknown id are bad, too; without it, the first row whose
+    /// schema is not known ends the decode.
     ///
     /// # Errors
     /// [`DecodeError::Row`] with [`Mode::Fail`]; [`DecodeError::TooLarge`] in every mode; [`DecodeError::UnknownSchema`] without

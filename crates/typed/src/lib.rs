@@ -7,6 +7,7 @@
 mod avro;
 mod column;
 mod csv;
+mod ddl;
 mod decoder;
 mod encode;
 mod error;
@@ -14,9 +15,12 @@ mod frame;
 mod json;
 mod number;
 mod protobuf;
+mod text;
 mod time;
 
-pub use decoder::{Decoded, Decoder, Missing, Mode, Row, rows_of};
+pub use avro::avro_schema;
+pub use ddl::{ddl_fields, is_ddl};
+pub use decoder::{Decoded, Decoder, MOST_NEW_IDS, Missing, Mode, Row, rows_of};
 pub use encode::{EncodeError, Encoder};
 pub use error::{BadRow, DecodeError, SchemaError};
 pub use frame::{Framing, SchemaId};

@@ -63,18 +63,47 @@ pub(crate) fn decimal(text: &str, wanted: DecimalType) -> Filled<i128> {
     Ok(if is_negative { -unscaled } else { unscaled })
 }
 
+/// The unscaled value of a decimal in a text, whose commas do not count, as for Spark: `1,234.50`.
+pub(crate) fn decimal_of_text(text: &str, wanted: DecimalType) -> Filled<i128> {
+    match text.contains(',') {
+        true => decimal(&text.replace(',', ""), wanted),
+        false => decimal(text, wanted),
+    }
+}
+
 /// The value if it has no more digits than a decimal holds.
 pub(crate) fn fits(unscaled: i128, precision: u8) -> Option<i128> {
     let limit = 10_u128.checked_pow(u32::from(precision))?;
     (unscaled.unsigned_abs() < limit).then_some(unscaled)
 }
 
-/// The names that Spark's JSON gives to what is not a number.
+/// The names that Spark's JSON gives to what is not a number, as strings.
 pub(crate) fn not_finite(text: &str) -> Option<f64> {
     Some(match text {
         "NaN" => f64::NAN,
-        "Infinity" | "+Infinity" | "INF" | "+INF" => f64::INFINITY,
+        "Infinity" | "+Infinity" | "+INF" => f64::INFINITY,
         "-Infinity" | "-INF" => f64::NEG_INFINITY,
         _ => return None,
     })
+}
+
+/// A float or a double as Java reads it from a text, but for hexadecimal ones; `Inf` and `-Inf` are Spark's names in CSV.
+pub(crate) fn float_of_text<T: std::str::FromStr>(text: &str, wanted: &str) -> Filled<T> {
+    let trimmed = text.trim_matches(|char| char <= ' ');
+    let is_number = |byte: u8| matches!(byte, b'0'..=b'9' | b'+' | b'-' | b'.' | b'e' | b'E');
+    let parsed = match (text, trimmed) {
+        ("Inf", _) => "inf".parse().ok(),
+        ("-Inf", _) => "-inf".parse().ok(),
+        (_, "NaN" | "+NaN" | "-NaN") => "NaN".parse().ok(),
+        (_, "Infinity" | "+Infinity") => "inf".parse().ok(),
+        (_, "-Infinity") => "-inf".parse().ok(),
+        _ => {
+            let digits = trimmed
+                .strip_suffix(['d', 'D', 'f', 'F'])
+                .unwrap_or(trimmed);
+            let parsed = digits.bytes().all(is_number).then(|| digits.parse().ok());
+            parsed.flatten()
+        }
+    };
+    parsed.ok_or_else(|| Bad::wanted(wanted, text))
 }

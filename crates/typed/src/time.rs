@@ -14,24 +14,20 @@ pub(crate) struct Moment {
     seconds: i64,
     /// 0 to 999,999,999, counted forward.
     nanoseconds: u32,
-    /// Days since 1970-01-01 of the date as it is written.
-    pub(crate) day: i32,
     has_zone: bool,
 }
 
 impl Moment {
-    /// Reads `2026-11-23`, `2026-11-23T09:52`, `2026-11-23 09:52:20.123456789+01:00` and what lies between: one or two digits
-    /// for all but the year, up to nine for the fraction; the zone is `Z`, `UTC`, `GMT`, or an offset of hours, minutes and
+    /// Reads `2026`, `2026-11`, `2026-11-23`, `2026-11-23T09`, `2026-11-23 09:52:20.123456789+01:00` and what lies between: one or
+    /// two digits for all but the year and the fraction; the zone is `Z`, `UTC`, `UT`, `GMT`, or an offset of hours, minutes and
     /// seconds. A time without zone is taken as UTC. Named regions are not read.
     pub(crate) fn parse(text: &str) -> Option<Self> {
-        let mut scan = Scan(text.trim_ascii().as_bytes());
-        let day = scan.date()?;
-        let midnight = i64::from(day) * DAY;
+        let mut scan = Scan(trimmed(text));
+        let midnight = i64::from(scan.date(6)?) * DAY;
         if scan.0.is_empty() {
             return Some(Self {
                 seconds: midnight,
                 nanoseconds: 0,
-                day,
                 has_zone: false,
             });
         }
@@ -41,7 +37,6 @@ impl Moment {
         Some(Self {
             seconds: midnight + time - offset.unwrap_or(0),
             nanoseconds,
-            day,
             has_zone: offset.is_some(),
         })
     }
@@ -66,7 +61,6 @@ impl Moment {
         Self {
             seconds,
             nanoseconds: 0,
-            day: 0,
             has_zone: true,
         }
     }
@@ -80,10 +74,25 @@ impl Moment {
     }
 }
 
+/// Days since 1970 of `2026`, `2026-11` or `2026-11-23`, behind which anything may stand after a `T` or a space, as for Spark.
+pub(crate) fn date(text: &str) -> Filled<i32> {
+    let mut scan = Scan(trimmed(text));
+    let day = scan
+        .date(7)
+        .filter(|_| matches!(scan.0.first(), None | Some(b'T' | b' ')));
+    day.ok_or_else(|| Bad::wanted("a date as 2026-11-23", text))
+}
+
+/// Without the white space and control characters around it, which Spark takes off.
+fn trimmed(text: &str) -> &[u8] {
+    let is_outside = |char: char| char.is_ascii_control() || char == ' ';
+    text.trim_matches(is_outside).as_bytes()
+}
+
 /// Units since midnight of `09:52:20.123`.
 pub(crate) fn time_of_day(text: &str, unit: TimeUnit) -> Option<i64> {
-    let mut scan = Scan(text.trim_ascii().as_bytes());
-    let (seconds, nanoseconds) = scan.time()?;
+    let mut scan = Scan(trimmed(text));
+    let (seconds, nanoseconds) = text.contains(':').then(|| scan.time())??;
     let per_second = per_second(unit);
     scan.0
         .is_empty()
@@ -159,67 +168,91 @@ impl Scan<'_> {
         range.contains(&value).then_some(value)
     }
 
-    /// `[+-]yyyy-[m]m-[d]d`, as days since 1970.
-    fn date(&mut self) -> Option<i32> {
+    /// `[+-]yyyy[-[m]m[-[d]d]]` with at most this many digits of the year, as days since 1970. Without a day it ends the text.
+    fn date(&mut self, of_year: usize) -> Option<i32> {
         let sign = self.one_of(b"+-");
-        let year = self.digits(4, 6)?.0;
+        let year = self.digits(4, of_year)?.0;
         let year = if sign == Some(b'-') { -year } else { year };
-        self.one_of(b"-")?;
-        let month = self.number(1, 2, 1..=12)?;
-        self.one_of(b"-")?;
-        let day = self.number(1, 2, 1..=days_of(year, month))?;
+        let (mut month, mut day) = (1, 1);
+        if !self.0.is_empty() {
+            self.one_of(b"-")?;
+            month = self.number(1, 2, 1..=12)?;
+        }
+        if !self.0.is_empty() {
+            self.one_of(b"-")?;
+            day = self.number(1, 2, 1..=days_of(year, month))?;
+        }
         i32::try_from(days_since_epoch(year, month, day)).ok()
     }
 
-    /// `[h]h:[m]m[:[s]s[.fraction]]`, as seconds and nanoseconds.
+    /// `[h]h[:[m]m[:[s]s[.fraction]]]`, as seconds and nanoseconds; finer digits are cut off.
     fn time(&mut self) -> Option<(i64, u32)> {
-        let hours = self.number(1, 2, 0..=23)?;
-        self.one_of(b":")?;
-        let minutes = self.number(1, 2, 0..=59)?;
-        let mut seconds = 0;
+        let mut seconds = 3600 * self.number(1, 2, 0..=23)?;
         let mut nanoseconds = 0;
         if self.one_of(b":").is_some() {
-            seconds = self.number(1, 2, 0..=59)?;
-            if self.one_of(b".").is_some() {
-                let (fraction, count) = self.digits(1, 9)?;
-                let missing = u32::try_from(9 - count).ok()?;
-                nanoseconds = u32::try_from(fraction * 10_i64.pow(missing)).ok()?;
+            seconds += 60 * self.number(1, 2, 0..=59)?;
+            if self.one_of(b":").is_some() {
+                seconds += self.number(1, 2, 0..=59)?;
+                if self.one_of(b".").is_some() {
+                    nanoseconds = self.fraction();
+                }
             }
         }
-        Some((hours * 3600 + minutes * 60 + seconds, nanoseconds))
+        Some((seconds, nanoseconds))
+    }
+
+    /// Any number of digits behind a point, as nanoseconds.
+    fn fraction(&mut self) -> u32 {
+        let (mut nanoseconds, mut unit) = (0, 100_000_000);
+        while let Some((digit @ b'0'..=b'9', rest)) = self.0.split_first() {
+            nanoseconds += u32::from(digit - b'0') * unit;
+            unit /= 10;
+            self.0 = rest;
+        }
+        nanoseconds
     }
 
     /// Seconds east of UTC, if there is a zone; all of the rest must be it.
     fn zone(&mut self) -> Option<Option<i64>> {
         let rest = self.0.trim_ascii_start();
         self.0 = &[];
-        match rest {
-            b"" => return Some(None),
-            b"Z" | b"UTC" | b"GMT" => return Some(Some(0)),
-            _ => {}
+        let is_utc = |name: &&[u8]| rest.starts_with(name);
+        let name = [&b"UTC"[..], b"GMT", b"UT"].into_iter().find(is_utc);
+        match (rest, name) {
+            (b"", _) => Some(None),
+            (b"Z", _) => Some(Some(0)),
+            (_, Some(name)) if name.len() == rest.len() => Some(Some(0)),
+            (_, name) => Scan(rest.get(name.map_or(0, <[u8]>::len)..)?)
+                .offset()
+                .map(Some),
         }
-        let rest = rest
-            .strip_prefix(b"UTC")
-            .or_else(|| rest.strip_prefix(b"GMT"))
-            .unwrap_or(rest);
-        let mut scan = Scan(rest);
-        let sign = if scan.one_of(b"+-")? == b'-' { -1 } else { 1 };
-        let (first, count) = scan.digits(1, 4)?;
-        let (hours, minutes, seconds) = if count > 2 {
-            (first / 100, first % 100, 0)
-        } else if scan.one_of(b":").is_some() {
-            let minutes = scan.number(1, 2, 0..=59)?;
-            let seconds = match scan.one_of(b":") {
-                Some(_) => scan.number(1, 2, 0..=59)?,
-                None => 0,
-            };
-            (first, minutes, seconds)
-        } else {
-            (first, 0, 0)
-        };
-        let is_zone = hours <= 18 && minutes <= 59 && scan.0.is_empty();
-        is_zone.then_some(Some(sign * (hours * 3600 + minutes * 60 + seconds)))
     }
+
+    /// A sign and `h`, `hh`, `hhmm`, `hhmmss`, `[h]h:[m]m` or `[h]h:mm:ss`, up to 18 hours, as seconds.
+    fn offset(&mut self) -> Option<i64> {
+        let sign = if self.one_of(b"+-")? == b'-' { -1 } else { 1 };
+        let (first, count) = self.digits(1, 6)?;
+        let seconds = match count {
+            1 | 2 if self.one_of(b":").is_some() => {
+                let (minutes, digits) = self.digits(1, 2)?;
+                let seconds = match self.one_of(b":") {
+                    Some(_) if digits == 2 => self.number(2, 2, 0..=59)?,
+                    Some(_) => return None,
+                    None => 0,
+                };
+                sexagesimal(first, minutes, seconds)?
+            }
+            1 | 2 => sexagesimal(first, 0, 0)?,
+            4 => sexagesimal(first / 100, first % 100, 0)?,
+            6 => sexagesimal(first / 10_000, first / 100 % 100, first % 100)?,
+            _ => return None,
+        };
+        (seconds <= 18 * 3600 && self.0.is_empty()).then_some(sign * seconds)
+    }
+}
+
+fn sexagesimal(hours: i64, minutes: i64, seconds: i64) -> Option<i64> {
+    (minutes <= 59 && seconds <= 59).then_some(hours * 3600 + minutes * 60 + seconds)
 }
 
 fn days_of(year: i64, month: i64) -> i64 {

@@ -220,6 +220,11 @@ def _given(data: bytes) -> _Buffer:
 
 
 def _load() -> ctypes.CDLL:
+    if sys.platform == "win32":
+        raise ConfigError(
+            "sasl.mechanism: GSSAPI is not supported on Windows, which has no GSSAPI library: choose another mechanism "
+            "of the cluster, or run the client in WSL"
+        )
     for name in _LIBRARIES:
         with contextlib.suppress(OSError):
             return ctypes.CDLL(name)

@@ -4,36 +4,31 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any, NoReturn
+from collections.abc import Callable, Iterable, Mapping
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, NoReturn, Self, Unpack
 
 from ottla import _ottla, _reporting
 from ottla._closing import CLOSE_TIMEOUT, NOT_CLOSED, exit_timeout, failure, left, noting
 from ottla._habits import missing
-from ottla._metrics import check_callback
+from ottla._hints import ConfigValue, Servers, keywords
+from ottla._later import uuid
+from ottla._metrics import Metrics, check_callback
 from ottla._sync._closing import disconnect
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-    from types import TracebackType
-    from typing import Self, Unpack
-    from uuid import UUID
-
-    from ottla._metrics import Metrics
-    from ottla._ottla import Partition, Servers
-    from ottla._properties import AdminProperties, ConfigValue
-    from ottla._types import (
-        ClusterDescription,
-        DelegationToken,
-        FencedProducer,
-        GroupDescription,
-        GroupListing,
-        NewTopic,
-        ProducerState,
-        TopicDescription,
-        TopicPartition,
-        TransactionDescription,
-        TransactionListing,
-    )
+from ottla._types import (
+    ClusterDescription,
+    DelegationToken,
+    FencedProducer,
+    GroupDescription,
+    GroupListing,
+    NewTopic,
+    Partition,
+    ProducerState,
+    TopicDescription,
+    TopicPartition,
+    TransactionDescription,
+    TransactionListing,
+)
 
 
 class Admin:
@@ -69,7 +64,7 @@ class Admin:
         *,
         config: Mapping[str, ConfigValue] | None = None,
         on_metrics: Callable[[Metrics], object] | None = None,
-        **properties: Unpack[AdminProperties],
+        **properties: Unpack[keywords.AdminProperties],
     ) -> None:
         check_callback(on_metrics)
         self._core = _ottla.AdminCore(bootstrap_servers, config=config, **properties)
@@ -459,7 +454,7 @@ class Admin:
         """
         return self._core.metrics()
 
-    def client_instance_id(self, timeout: float | None = None) -> UUID:
+    def client_instance_id(self, timeout: float | None = None) -> uuid.UUID:
         """Asks for the id that brokers know this client by, as the metrics that it pushes carry it (KIP-714).
 
         Args:
@@ -470,7 +465,7 @@ class Admin:
             ClosedError: The client is closed.
             KafkaError: No broker answered in time.
         """
-        found: UUID = self._core.client_instance_id(timeout).wait()
+        found: uuid.UUID = self._core.client_instance_id(timeout).wait()
         return found
 
     def close(self, timeout: float | None = None) -> None:

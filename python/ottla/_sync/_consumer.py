@@ -4,33 +4,33 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import time
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, NoReturn
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self
 
 from ottla import _ottla, _reporting
 from ottla._closing import CLOSE_TIMEOUT, NOT_CLOSED, exit_timeout, failure, in_listener, left, noting
 from ottla._habits import missing
+from ottla._later import uuid
+from ottla._metrics import Metrics
+from ottla._ottla import Operation
 from ottla._sync._closing import disconnecting
+from ottla._types import (
+    GroupMetadata,
+    OffsetAndMetadata,
+    OffsetAndTimestamp,
+    Offsets,
+    Partition,
+    SubscriptionPattern,
+    TopicPartition,
+)
 from ottla.errors import ClosedError
 
-if TYPE_CHECKING:
-    import re
-    from collections.abc import Callable, Iterable, Mapping
-    from datetime import datetime
-    from types import TracebackType
-    from typing import Self
-    from uuid import UUID
-
-    from ottla._metrics import Metrics
-    from ottla._ottla import Offsets, Operation, Partition
-    from ottla._types import (
-        GroupMetadata,
-        OffsetAndMetadata,
-        OffsetAndTimestamp,
-        SubscriptionPattern,
-        TopicPartition,
-    )
+# What stands for the listener that this task belongs to.
 
 
 class Consumer(_ottla.SyncConsumer):
@@ -236,7 +236,7 @@ class Consumer(_ottla.SyncConsumer):
                 constructor.
 
         Raises:
-            ArgumentError: A partition is not assigned.
+            ArgumentError: A partition is not assigned; without `partitions`, the group has not assigned any yet.
             ClosedError: The consumer is closed.
         """
         self._core.seek_to(partitions, end=False)
@@ -249,7 +249,7 @@ class Consumer(_ottla.SyncConsumer):
                 constructor.
 
         Raises:
-            ArgumentError: A partition is not assigned.
+            ArgumentError: A partition is not assigned; without `partitions`, the group has not assigned any yet.
             ClosedError: The consumer is closed.
         """
         self._core.seek_to(partitions, end=True)
@@ -392,7 +392,7 @@ class Consumer(_ottla.SyncConsumer):
         """
         return self._core.metrics()
 
-    def client_instance_id(self, timeout: float | None = None) -> UUID:
+    def client_instance_id(self, timeout: float | None = None) -> uuid.UUID:
         """Asks for the id that brokers know this client by, as the metrics that it pushes carry it (KIP-714).
 
         Args:
@@ -403,7 +403,7 @@ class Consumer(_ottla.SyncConsumer):
             ClosedError: The client is closed.
             KafkaError: No broker answered in time.
         """
-        found: UUID = self._core.client_instance_id(timeout).wait()
+        found: uuid.UUID = self._core.client_instance_id(timeout).wait()
         return found
 
     def close(self, timeout: float | None = None) -> None:

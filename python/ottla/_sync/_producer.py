@@ -3,26 +3,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NoReturn
+from collections.abc import Iterable
+from datetime import datetime
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from ottla import _ottla, _reporting
 from ottla._callbacks import settling
 from ottla._closing import NOT_CLOSED, deadline_of, exit_timeout, failure, left_of, noting
-from ottla._habits import mark
+from ottla._habits import missing
+from ottla._hints import ArrowArray, ArrowStream
+from ottla._later import uuid
+from ottla._metrics import Metrics
+from ottla._ottla import Deliveries, Operation
 from ottla._sync._closing import disconnect
 from ottla._sync._transaction import Transaction
-from ottla._types import PreparedTransaction
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from datetime import datetime
-    from types import TracebackType
-    from typing import Self
-    from uuid import UUID
-
-    from ottla._metrics import Metrics
-    from ottla._ottla import ArrowArray, ArrowStream, Data, Deliveries, Headers, Offsets, Operation
-    from ottla._types import GroupMetadata
+from ottla._types import Data, GroupMetadata, Headers, Offsets, PreparedTransaction
 
 
 class Producer(_ottla.SyncProducer):
@@ -61,7 +57,7 @@ class Producer(_ottla.SyncProducer):
         topic: str,
         values: Iterable[Data | None] | ArrowArray | ArrowStream,
         *,
-        keys: Iterable[Data | None] | Data | None = None,
+        keys: Iterable[Data | None] | ArrowArray | ArrowStream | Data | None = None,
         partitions: Iterable[int | None] | int | None = None,
         timestamps: Iterable[int | datetime | None] | int | datetime | None = None,
         headers: Iterable[Headers | None] | Headers | None = None,
@@ -71,7 +67,7 @@ class Producer(_ottla.SyncProducer):
         Args:
             topic: The topic's name.
             values: An iterable of what `send` takes as a value, or an Arrow column of binary or text values.
-            keys: One key per value, each as in `send`; or one for all.
+            keys: One key per value, each as in `send`, or an Arrow column of binary or text keys; or one for all.
             partitions: One partition number per value, where None lets the partitioner choose; or one for all.
             timestamps: One timestamp per value, each as in `send`; or one for all.
             headers: Headers per value, each as in `send`; or one dict or list of pairs for all.
@@ -340,7 +336,7 @@ class Producer(_ottla.SyncProducer):
         """
         return self._core.metrics()
 
-    def client_instance_id(self, timeout: float | None = None) -> UUID:
+    def client_instance_id(self, timeout: float | None = None) -> uuid.UUID:
         """Asks for the id that brokers know this client by, as the metrics that it pushes carry it (KIP-714).
 
         Args:
@@ -351,7 +347,7 @@ class Producer(_ottla.SyncProducer):
             ClosedError: The client is closed.
             KafkaError: No broker answered in time.
         """
-        found: UUID = self._core.client_instance_id(timeout).wait()
+        found: uuid.UUID = self._core.client_instance_id(timeout).wait()
         return found
 
     def close(self, timeout: float | None = None) -> None:
@@ -400,8 +396,7 @@ class Producer(_ottla.SyncProducer):
             "and make the producer where it is used"
         )
 
-    def __dir__(self) -> list[str]:
-        return [name for name in super().__dir__() if hasattr(type(self), name)]
+    if not TYPE_CHECKING:  # A type checker would take every name for one that is there.
 
-
-mark(Producer, "Producer")
+        def __getattr__(self, name: str) -> Any:
+            raise missing("Producer", name)

@@ -5,26 +5,20 @@ from __future__ import annotations
 
 import contextlib
 import time
-from typing import TYPE_CHECKING, Any, NoReturn
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, NoReturn, Self, Unpack
 
 from ottla import _ottla, _reporting
 from ottla._closing import CLOSE_TIMEOUT, NOT_CLOSED, exit_timeout, failure, left, noting
 from ottla._habits import missing
-from ottla._metrics import check_callback
+from ottla._hints import AcknowledgeKind, ConfigValue, Rows, Servers, keywords
+from ottla._later import uuid
+from ottla._metrics import Metrics, check_callback
+from ottla._ottla import Batch, Record
 from ottla._sync._closing import disconnecting
-from ottla.errors import ClosedError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
-    from types import TracebackType
-    from typing import Self, Unpack
-    from uuid import UUID
-
-    from ottla._metrics import Metrics
-    from ottla._ottla import AcknowledgeKind, Batch, Record, Rows, Servers
-    from ottla._properties import ConfigValue, ShareConsumerProperties
-    from ottla._types import Acknowledgement, TopicPartition
-    from ottla.errors import KafkaError
+from ottla._types import Acknowledgement, TopicPartition
+from ottla.errors import ClosedError, KafkaError
 
 
 class ShareConsumer:
@@ -79,7 +73,7 @@ class ShareConsumer:
         topics: str | Iterable[str] | None = None,
         config: Mapping[str, ConfigValue] | None = None,
         on_metrics: Callable[[Metrics], object] | None = None,
-        **properties: Unpack[ShareConsumerProperties],
+        **properties: Unpack[keywords.ShareConsumerProperties],
     ) -> None:
         check_callback(on_metrics)
         self._core = _ottla.ShareConsumerCore(bootstrap_servers, topics=topics, config=config, **properties)
@@ -254,7 +248,7 @@ class ShareConsumer:
         """
         return self._core.metrics()
 
-    def client_instance_id(self, timeout: float | None = None) -> UUID:
+    def client_instance_id(self, timeout: float | None = None) -> uuid.UUID:
         """Asks for the id that brokers know this client by, as the metrics that it pushes carry it (KIP-714).
 
         Args:
@@ -265,7 +259,7 @@ class ShareConsumer:
             ClosedError: The client is closed.
             KafkaError: No broker answered in time.
         """
-        found: UUID = self._core.client_instance_id(timeout).wait()
+        found: uuid.UUID = self._core.client_instance_id(timeout).wait()
         return found
 
     def close(self, timeout: float | None = None) -> None:

@@ -3,17 +3,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from types import TracebackType
+from typing import Protocol, Self
 
 from ottla._closing import NOT_ABORTED, Interruptible, exit_timeout, noting
+from ottla._types import GroupMetadata, Offsets
 from ottla.errors import KafkaTimeoutError, TransactionAbortableError
-
-if TYPE_CHECKING:
-    from types import TracebackType
-    from typing import Self
-
-    from ottla._ottla import Offsets
-    from ottla._types import GroupMetadata
 
 
 class _Verbs(Protocol):

@@ -4,26 +4,22 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Generator, Iterable, Mapping
+from typing import Any, Self
 
 from ottla._closing import NOT_ABORTED, NOT_CLOSED, exit_timeout, noting
+from ottla._hints import ArrowArray, ArrowStream, ConfigValue, Servers
+from ottla._ottla import Batch
 from ottla._sync._consumer import Consumer
 from ottla._sync._producer import Producer
 from ottla._transforming import CLOSE_TIMEOUT, SLICE, FunctionError, Progress, Settings, cause, checked, is_table
+from ottla._types import NewRecord, SubscriptionPattern, TopicPartition
 from ottla.errors import FatalError, FencedError, KafkaError, UnknownOutcomeError
 
-if TYPE_CHECKING:
-    import re
-    from collections.abc import Callable, Generator, Iterable, Mapping
-    from typing import Self
-
-    from ottla._ottla import ArrowArray, ArrowStream, Batch, Servers
-    from ottla._properties import ConfigValue
-    from ottla._types import NewRecord, SubscriptionPattern, TopicPartition
-
-    Given = Iterable[NewRecord] | ArrowArray | ArrowStream | None
-    Outgoing = Given
+Given = Iterable[NewRecord] | ArrowArray | ArrowStream | None
+Outgoing = Given
 
 
 class Transform:

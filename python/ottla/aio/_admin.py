@@ -3,40 +3,35 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any, NoReturn
+from collections.abc import Callable, Iterable, Mapping
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, NoReturn, Self, Unpack
 
 from ottla import _ottla
 from ottla._closing import CLOSE_TIMEOUT, NOT_CLOSED, exit_timeout, failure, left, noting
 from ottla._habits import missing
-from ottla._metrics import check_callback
-from ottla.aio._closing import disconnect
+from ottla._hints import ConfigValue, Servers, keywords
+from ottla._later import uuid
+from ottla._metrics import Metrics, check_callback
+from ottla._types import (
+    ClusterDescription,
+    DelegationToken,
+    FencedProducer,
+    GroupDescription,
+    GroupListing,
+    NewTopic,
+    Partition,
+    ProducerState,
+    TopicDescription,
+    TopicPartition,
+    TransactionDescription,
+    TransactionListing,
+)
+from ottla.aio._closing import disconnect, ended
 
 # For threads: `from ottla import _reporting`
 from ottla.aio._reporting import Reports
 from ottla.aio._sasl import with_loop
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-    from types import TracebackType
-    from typing import Self, Unpack
-    from uuid import UUID
-
-    from ottla._metrics import Metrics
-    from ottla._ottla import Partition, Servers
-    from ottla._properties import AdminProperties, ConfigValue
-    from ottla._types import (
-        ClusterDescription,
-        DelegationToken,
-        FencedProducer,
-        GroupDescription,
-        GroupListing,
-        NewTopic,
-        ProducerState,
-        TopicDescription,
-        TopicPartition,
-        TransactionDescription,
-        TransactionListing,
-    )
 
 
 class Admin:
@@ -72,7 +67,7 @@ class Admin:
         *,
         config: Mapping[str, ConfigValue] | None = None,
         on_metrics: Callable[[Metrics], object] | None = None,
-        **properties: Unpack[AdminProperties],
+        **properties: Unpack[keywords.AdminProperties],
     ) -> None:
         check_callback(on_metrics)
         self._core = _ottla.AdminCore(bootstrap_servers, config=with_loop(config), **with_loop(properties))
@@ -463,7 +458,7 @@ class Admin:
         """
         return self._core.metrics()
 
-    async def client_instance_id(self, timeout: float | None = None) -> UUID:
+    async def client_instance_id(self, timeout: float | None = None) -> uuid.UUID:
         """Asks for the id that brokers know this client by, as the metrics that it pushes carry it (KIP-714).
 
         Args:
@@ -474,7 +469,7 @@ class Admin:
             ClosedError: The client is closed.
             KafkaError: No broker answered in time.
         """
-        found: UUID = await self._core.client_instance_id(timeout)
+        found: uuid.UUID = await self._core.client_instance_id(timeout)
         return found
 
     async def close(self, timeout: float | None = None) -> None:
@@ -486,6 +481,9 @@ class Admin:
         Raises:
             KafkaTimeoutError: Not all tasks ended in time. The client is closed anyway.
         """
+        # Not for threads.
+        if ended(self._core):
+            return
         deadline = time.monotonic() + (CLOSE_TIMEOUT if timeout is None else timeout)
         try:
             await disconnect(self._core, left(deadline))

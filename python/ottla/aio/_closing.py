@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 from typing import TYPE_CHECKING
 
 from ottla._closing import NOT_CLOSED, left, noting
@@ -12,6 +13,18 @@ if TYPE_CHECKING:
 
     from ottla._closing import Closable
     from ottla._ottla import ConsumerCore, ShareConsumerCore
+
+
+# Not for threads.
+def ended(core: Closable) -> bool:
+    """Close the core at once if the interpreter ends, and return whether it does.
+
+    All clients were disconnected at exit then, and what a loop needs to wait cannot be imported any more.
+    """
+    if not sys.is_finalizing():
+        return False
+    core.close(0).wait()
+    return True
 
 
 async def disconnect(core: Closable, timeout: float | None) -> None:

@@ -5,16 +5,33 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import inspect
+import re
 import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from contextvars import ContextVar
+from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, NoReturn
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, Unpack
 
 from ottla import _ottla
 from ottla._assignors import answer_on_loop
 from ottla._closing import CLOSE_TIMEOUT, NOT_CLOSED, exit_timeout, failure, in_listener, left, noting
 from ottla._habits import missing
-from ottla._metrics import check_callback
-from ottla.aio._closing import disconnecting
+from ottla._hints import ConfigValue, Servers, keywords
+from ottla._later import uuid
+from ottla._metrics import Metrics, check_callback
+from ottla._ottla import Batch, Operation, Record
+from ottla._types import (
+    GroupMetadata,
+    OffsetAndMetadata,
+    OffsetAndTimestamp,
+    Offsets,
+    Partition,
+    SubscriptionPattern,
+    TopicPartition,
+)
+from ottla.aio._closing import disconnecting, ended
 from ottla.aio._pace import Pace
 
 # For threads: `from ottla import _reporting`
@@ -22,24 +39,9 @@ from ottla.aio._reporting import Reports
 from ottla.aio._sasl import with_loop
 from ottla.errors import ClosedError
 
-if TYPE_CHECKING:
-    import re
-    from collections.abc import AsyncIterator, Callable, Iterable, Mapping
-    from datetime import datetime
-    from types import TracebackType
-    from typing import Self, Unpack
-    from uuid import UUID
-
-    from ottla._metrics import Metrics
-    from ottla._ottla import Batch, Offsets, Operation, Partition, Record, Servers
-    from ottla._properties import ConfigValue, ConsumerProperties
-    from ottla._types import (
-        GroupMetadata,
-        OffsetAndMetadata,
-        OffsetAndTimestamp,
-        SubscriptionPattern,
-        TopicPartition,
-    )
+# What stands for the listener that this task belongs to.
+# Not for threads.
+LISTENER: ContextVar[object | None] = ContextVar("LISTENER", default=None)
 
 
 class Consumer:
@@ -97,7 +99,7 @@ class Consumer:
         topics: str | Iterable[str] | None = None,
         config: Mapping[str, ConfigValue] | None = None,
         on_metrics: Callable[[Metrics], object] | None = None,
-        **properties: Unpack[ConsumerProperties],
+        **properties: Unpack[keywords.ConsumerProperties],
     ) -> None:
         check_callback(on_metrics)
         self._core = _ottla.ConsumerCore(
@@ -105,8 +107,8 @@ class Consumer:
         )
         self._core.poll_briefly()
         self._reports = Reports(self._core, on_metrics)
-        # The task that runs a listener.
-        self._telling: asyncio.Future[Any] | None = None
+        # Stands for the listener that runs.
+        self._telling: object | None = None
 
     def assign(self, partitions: Iterable[Partition]) -> None:
         """Reads these partitions and no others.
@@ -264,7 +266,7 @@ class Consumer:
                 constructor.
 
         Raises:
-            ArgumentError: A partition is not assigned.
+            ArgumentError: A partition is not assigned; without `partitions`, the group has not assigned any yet.
             ClosedError: The consumer is closed.
         """
         self._core.seek_to(partitions, end=False)
@@ -277,7 +279,7 @@ class Consumer:
                 constructor.
 
         Raises:
-            ArgumentError: A partition is not assigned.
+            ArgumentError: A partition is not assigned; without `partitions`, the group has not assigned any yet.
             ClosedError: The consumer is closed.
         """
         self._core.seek_to(partitions, end=True)
@@ -351,21 +353,31 @@ class Consumer:
         if taken is None:
             return
         listener, partitions = taken
-        self._telling = asyncio.current_task()
+        before = LISTENER.get()
+        self._telling = object()
+        LISTENER.set(self._telling)
         try:
             result = listener(partitions)
             if inspect.isawaitable(result):
                 limit = self._core.listener_timeout()
-                self._telling = asyncio.ensure_future(result)
-                await asyncio.wait_for(self._telling, limit if left is None else min(limit, left))
+                await asyncio.wait_for(self._listen(result), limit if left is None else min(limit, left))
         finally:
+            LISTENER.set(before)
             self._telling = None
             self._core.told_rebalance()
 
     # Not for threads.
+    async def _listen(self, listener: Awaitable[object]) -> None:
+        """Await a listener. What it started and does not wait for may close the consumer from then on."""
+        try:
+            await listener
+        finally:
+            self._telling = None
+
+    # Not for threads.
     def _is_telling(self) -> bool:
-        """Whether a listener calls."""
-        return self._telling is not None and self._telling is asyncio.current_task()
+        """Whether a listener calls, or a task that it started and that it may wait for."""
+        return self._telling is not None and self._telling is LISTENER.get()
 
     async def batches(self) -> AsyncIterator[Batch]:
         """Iterates over batches without end; none of them is empty. It waits while there are no records.
@@ -506,7 +518,7 @@ class Consumer:
         """
         return self._core.metrics()
 
-    async def client_instance_id(self, timeout: float | None = None) -> UUID:
+    async def client_instance_id(self, timeout: float | None = None) -> uuid.UUID:
         """Asks for the id that brokers know this client by, as the metrics that it pushes carry it (KIP-714).
 
         Args:
@@ -517,7 +529,7 @@ class Consumer:
             ClosedError: The client is closed.
             KafkaError: No broker answered in time.
         """
-        found: UUID = await self._core.client_instance_id(timeout)
+        found: uuid.UUID = await self._core.client_instance_id(timeout)
         return found
 
     async def close(self, timeout: float | None = None) -> None:
@@ -542,6 +554,9 @@ class Consumer:
 
     async def _close(self, timeout: float | None, commit: Literal["returned", "earlier", "nothing"]) -> None:
         """Close after a last commit of all records that were returned, or of what earlier polls returned, or none."""
+        # Not for threads.
+        if ended(self._core):
+            return
         if self._is_telling():
             raise in_listener("close")
         deadline = time.monotonic() + (CLOSE_TIMEOUT if timeout is None else timeout)

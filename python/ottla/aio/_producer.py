@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NoReturn
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Never, NoReturn, Self, Unpack
 
 from ottla import _ottla
 from ottla._closing import NOT_CLOSED, deadline_of, exit_timeout, failure, left_of, noting
-from ottla._habits import mark
-from ottla._metrics import check_callback
-from ottla._types import PreparedTransaction
-from ottla.aio._closing import disconnect
+from ottla._habits import missing
+from ottla._hints import ArrowArray, ArrowStream, ConfigValue, Servers, keywords
+from ottla._later import uuid
+from ottla._metrics import Metrics, check_callback
+from ottla._ottla import AsyncDeliveries as Deliveries
+from ottla._ottla import AsyncDelivery as Delivery
+from ottla._ottla import Operation
+from ottla._types import Data, GroupMetadata, Headers, Offsets, PreparedTransaction
+from ottla.aio._closing import disconnect, ended
 
 # For threads: `from ottla import _reporting`
 from ottla.aio._reporting import Reports
@@ -17,20 +25,6 @@ from ottla.aio._reporting import Reports
 # For threads: `from ottla._callbacks import settling`
 from ottla.aio._sasl import with_loop
 from ottla.aio._transaction import Transaction
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-    from datetime import datetime
-    from types import TracebackType
-    from typing import Never, Self, Unpack
-    from uuid import UUID
-
-    from ottla._metrics import Metrics
-    from ottla._ottla import ArrowArray, ArrowStream, Data, Headers, Offsets, Operation, Servers
-    from ottla._ottla import AsyncDeliveries as Deliveries
-    from ottla._ottla import AsyncDelivery as Delivery
-    from ottla._properties import ConfigValue, ProducerProperties
-    from ottla._types import GroupMetadata
 
 
 class Producer:
@@ -70,7 +64,7 @@ class Producer:
         *,
         config: Mapping[str, ConfigValue] | None = None,
         on_metrics: Callable[[Metrics], object] | None = None,
-        **properties: Unpack[ProducerProperties],
+        **properties: Unpack[keywords.ProducerProperties],
     ) -> None:
         check_callback(on_metrics)
         self._core = _ottla.ProducerCore(bootstrap_servers, config=with_loop(config), **with_loop(properties))
@@ -126,7 +120,7 @@ class Producer:
         topic: str,
         values: Iterable[Data | None] | ArrowArray | ArrowStream,
         *,
-        keys: Iterable[Data | None] | Data | None = None,
+        keys: Iterable[Data | None] | ArrowArray | ArrowStream | Data | None = None,
         partitions: Iterable[int | None] | int | None = None,
         timestamps: Iterable[int | datetime | None] | int | datetime | None = None,
         headers: Iterable[Headers | None] | Headers | None = None,
@@ -136,7 +130,7 @@ class Producer:
         Args:
             topic: The topic's name.
             values: An iterable of what `send` takes as a value, or an Arrow column of binary or text values.
-            keys: One key per value, each as in `send`; or one for all.
+            keys: One key per value, each as in `send`, or an Arrow column of binary or text keys; or one for all.
             partitions: One partition number per value, where None lets the partitioner choose; or one for all.
             timestamps: One timestamp per value, each as in `send`; or one for all.
             headers: Headers per value, each as in `send`; or one dict or list of pairs for all.
@@ -405,7 +399,7 @@ class Producer:
         """
         return self._core.metrics()
 
-    async def client_instance_id(self, timeout: float | None = None) -> UUID:
+    async def client_instance_id(self, timeout: float | None = None) -> uuid.UUID:
         """Asks for the id that brokers know this client by, as the metrics that it pushes carry it (KIP-714).
 
         Args:
@@ -416,7 +410,7 @@ class Producer:
             ClosedError: The client is closed.
             KafkaError: No broker answered in time.
         """
-        found: UUID = await self._core.client_instance_id(timeout)
+        found: uuid.UUID = await self._core.client_instance_id(timeout)
         return found
 
     async def close(self, timeout: float | None = None) -> None:
@@ -428,6 +422,9 @@ class Producer:
         Raises:
             KafkaError: Some records were undecided in time, or as with `flush`. The producer is closed anyway.
         """
+        # Not for threads.
+        if ended(self._core):
+            return
         deadline = deadline_of(timeout)
         try:
             # For threads: `with settling(timeout): disconnect(self._core, timeout)`
@@ -468,8 +465,7 @@ class Producer:
             "and make the producer where it is used"
         )
 
-    def __dir__(self) -> list[str]:
-        return [name for name in super().__dir__() if hasattr(type(self), name)]
+    if not TYPE_CHECKING:  # A type checker would take every name for one that is there.
 
-
-mark(Producer, "aio.Producer")
+        def __getattr__(self, name: str) -> Any:
+            raise missing("aio.Producer", name)

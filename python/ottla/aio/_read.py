@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any, Unpack
 
+from ottla._hints import ConfigValue, Servers, keywords
+from ottla._ottla import Batch
 from ottla._reading import checked, steps
 from ottla.aio._consumer import Consumer
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from datetime import datetime, timedelta
-    from typing import Unpack
-
-    from ottla._ottla import Batch, Servers
-    from ottla._properties import ConfigValue, ConsumerProperties
 
 
 async def read(
@@ -24,7 +20,7 @@ async def read(
     since: int | datetime | timedelta | None = None,
     until: int | datetime | timedelta | None = None,
     config: Mapping[str, ConfigValue] | None = None,
-    **properties: Unpack[ConsumerProperties],
+    **properties: Unpack[keywords.ConsumerProperties],
 ) -> Batch:
     """Reads what a topic holds now, or a part of it, as one batch.
 

@@ -5,31 +5,25 @@ from __future__ import annotations
 import contextlib
 import inspect
 import time
-from typing import TYPE_CHECKING, Any, NoReturn
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, NoReturn, Self, Unpack
 
 from ottla import _ottla
 from ottla._closing import CLOSE_TIMEOUT, NOT_CLOSED, exit_timeout, failure, left, noting
 from ottla._habits import missing
-from ottla._metrics import check_callback
-from ottla.aio._closing import disconnecting
+from ottla._hints import AcknowledgeKind, ConfigValue, Rows, Servers, keywords
+from ottla._later import uuid
+from ottla._metrics import Metrics, check_callback
+from ottla._ottla import Batch, Record
+from ottla._types import Acknowledgement, TopicPartition
+from ottla.aio._closing import disconnecting, ended
 from ottla.aio._pace import Pace
 
 # For threads: `from ottla import _reporting`
 from ottla.aio._reporting import Reports
 from ottla.aio._sasl import with_loop
-from ottla.errors import ClosedError
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterable, Mapping
-    from types import TracebackType
-    from typing import Self, Unpack
-    from uuid import UUID
-
-    from ottla._metrics import Metrics
-    from ottla._ottla import AcknowledgeKind, Batch, Record, Rows, Servers
-    from ottla._properties import ConfigValue, ShareConsumerProperties
-    from ottla._types import Acknowledgement, TopicPartition
-    from ottla.errors import KafkaError
+from ottla.errors import ClosedError, KafkaError
 
 
 class ShareConsumer:
@@ -84,7 +78,7 @@ class ShareConsumer:
         topics: str | Iterable[str] | None = None,
         config: Mapping[str, ConfigValue] | None = None,
         on_metrics: Callable[[Metrics], object] | None = None,
-        **properties: Unpack[ShareConsumerProperties],
+        **properties: Unpack[keywords.ShareConsumerProperties],
     ) -> None:
         check_callback(on_metrics)
         self._core = _ottla.ShareConsumerCore(
@@ -288,7 +282,7 @@ class ShareConsumer:
         """
         return self._core.metrics()
 
-    async def client_instance_id(self, timeout: float | None = None) -> UUID:
+    async def client_instance_id(self, timeout: float | None = None) -> uuid.UUID:
         """Asks for the id that brokers know this client by, as the metrics that it pushes carry it (KIP-714).
 
         Args:
@@ -299,7 +293,7 @@ class ShareConsumer:
             ClosedError: The client is closed.
             KafkaError: No broker answered in time.
         """
-        found: UUID = await self._core.client_instance_id(timeout)
+        found: uuid.UUID = await self._core.client_instance_id(timeout)
         return found
 
     async def close(self, timeout: float | None = None) -> None:
@@ -314,6 +308,9 @@ class ShareConsumer:
         Raises:
             KafkaTimeoutError: Not all tasks ended in time. The consumer is closed anyway.
         """
+        # Not for threads.
+        if ended(self._core):
+            return
         deadline = time.monotonic() + (CLOSE_TIMEOUT if timeout is None else timeout)
         try:
             async with disconnecting(self._core, deadline):

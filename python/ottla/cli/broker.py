@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import ottla
-from ottla.cli import arguments
+from ottla.cli import arguments, signals
 from ottla.testing._certificates import LOOPBACK
 from ottla.testing._listeners import FORM
 
@@ -141,7 +141,7 @@ def _tls(options: argparse.Namespace) -> ottla.testing.Certificates | ottla.test
 
 def _broker(options: argparse.Namespace) -> None:
     stop = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in (signal.SIGINT, *signals.terminations()):
         signal.signal(number, lambda *_: stop.set())
     with ottla.testing.Broker(
         nodes=options.nodes,

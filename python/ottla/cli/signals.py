@@ -1,4 +1,4 @@
-"""How Ctrl-C and SIGTERM end a command."""
+"""How Ctrl-C and SIGTERM end a command, and Ctrl-Break, which is the one that Windows can send to another process."""
 
 from __future__ import annotations
 
@@ -16,21 +16,28 @@ class Terminated(KeyboardInterrupt):
     """SIGTERM, which ends a command as Ctrl-C does: lines that were read are sent, and a group is left."""
 
 
+def terminations() -> set[int]:
+    """The signals that end a command besides Ctrl-C. Only Windows has SIGBREAK."""
+    return {signal.SIGTERM, getattr(signal, "SIGBREAK", signal.SIGTERM)}
+
+
 def _terminate(_number: int, _frame: FrameType | None) -> NoReturn:
     raise Terminated
 
 
 @contextmanager
 def terminable() -> Iterator[None]:
-    """Raise `Terminated` for SIGTERM, unless the program that runs the command handles it."""
-    if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGTERM) != signal.SIG_DFL:
-        yield
-        return
-    signal.signal(signal.SIGTERM, _terminate)
+    """Raise `Terminated` for the signals of `terminations` that the program that runs the command does not handle."""
+    ours: list[int] = []
+    if threading.current_thread() is threading.main_thread():
+        ours = [number for number in terminations() if signal.getsignal(number) == signal.SIG_DFL]
+    for number in ours:
+        signal.signal(number, _terminate)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        for number in ours:
+            signal.signal(number, signal.SIG_DFL)
 
 
 class Between:
@@ -46,7 +53,7 @@ class Between:
     @contextmanager
     def handling(self) -> Iterator[None]:
         """Handle Ctrl-C and SIGTERM so, where the command handles them."""
-        ours = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: _terminate}
+        ours = {signal.SIGINT: signal.default_int_handler, **dict.fromkeys(terminations(), _terminate)}
         if threading.current_thread() is not threading.main_thread():
             ours = {}
         held = {number: handler for number, handler in ours.items() if signal.getsignal(number) is handler}
@@ -71,6 +78,6 @@ class Between:
 
     def _take(self, number: int, _frame: FrameType | None) -> None:
         again = self._came is not None
-        self._came = Terminated() if number == signal.SIGTERM else KeyboardInterrupt()
+        self._came = Terminated() if number in terminations() else KeyboardInterrupt()
         if self._waiting or again:
             raise self._came

@@ -16,21 +16,16 @@ that. `ottla.protocol.read_segment` reads one file, batch by batch and past dama
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Mapping
+from os import PathLike
+from typing import Any
 
-from ottla import _ottla
+from ottla import Batch, _ottla
 from ottla.errors import ArgumentError, NotFoundError
 from ottla.log._files import files_of, shown
 from ottla.log._folders import find
 from ottla.log._log import DEFAULT_BYTES, Log
 from ottla.log._range import LogRange
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-    from os import PathLike
-    from typing import Any
-
-    from ottla import Batch
 
 __all__ = ["DEFAULT_BYTES", "INTERNAL_TOPICS", "Log", "LogRange", "open_log", "read_log"]
 

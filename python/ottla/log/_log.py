@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from ottla._types import TopicPartition
+from ottla._types import Partition, TopicPartition
 from ottla.errors import ArgumentError, NotFoundError
-from ottla.log._outline import Mark, first_offset, gone, index_marks, outline
+from ottla.log._files import Files
+from ottla.log._folders import Folder, Segment
+from ottla.log._outline import Mark, Outline, first_offset, gone, index_marks, outline
 from ottla.log._range import LogRange
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from ottla._ottla import Partition
-    from ottla.log._files import Files
-    from ottla.log._folders import Folder, Segment
-    from ottla.log._outline import Outline
 
 # Bytes of a segment that one task reads, as Spark divides files.
 DEFAULT_BYTES = 128 * 2**20

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ottla import _ottla
+from ottla import Batch, _ottla
 from ottla._types import TopicPartition
+from ottla.errors import NotFoundError
 from ottla.log._files import files_of
 from ottla.log._outline import DECOMPRESS_LIMIT, PREFIX, corrupt, gone
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from ottla import Batch
-    from ottla.errors import NotFoundError
 
 # Bytes that are read and decoded at once, unless a batch is larger.
 WINDOW = 4 * 2**20

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ottla import _ottla
+from ottla._types import Buffer
 from ottla.protocol._apis import key_of, protocol_error
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from typing_extensions import Buffer
-
-    from ottla.protocol._messages import Form
+from ottla.protocol._messages import Form
 
 
 @dataclass(frozen=True)

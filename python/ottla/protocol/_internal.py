@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import base64
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ottla import _ottla
+from ottla._types import Buffer
 from ottla.errors import ArgumentError
-from ottla.protocol._messages import decode
-
-if TYPE_CHECKING:
-    from typing_extensions import Buffer
-
-    from ottla.protocol._messages import Form
+from ottla.protocol._messages import Form, decode
 
 INTERNAL_TOPICS: tuple[str, ...] = tuple(_ottla.internal_topics())
 """The topics that `decode_internal` knows."""

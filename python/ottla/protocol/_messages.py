@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from ottla import _ottla
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from typing_extensions import Buffer
+from ottla._types import Buffer
 
 Form: TypeAlias = Literal["python", "json"]
 """How a message stands in a dictionary: `"python"` or `"json"`, see `ottla.protocol`."""

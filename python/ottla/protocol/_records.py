@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from ottla import _ottla
+from ottla._types import Buffer
 from ottla.errors import ArgumentError, ProtocolError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from typing_extensions import Buffer
 
 DECOMPRESS_LIMIT = 256 * 2**20
 """Bytes that records may decompress to, if no other limit is given."""

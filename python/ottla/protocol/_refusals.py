@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from ottla import _ottla
 from ottla.protocol._apis import key_of
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from ottla.protocol._messages import Form
+from ottla.protocol._messages import Form
 
 
 def error_response(

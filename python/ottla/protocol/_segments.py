@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO
 
 from ottla import _ottla
 from ottla.errors import ArgumentError, CorruptRecordError
-from ottla.protocol._records import DECOMPRESS_LIMIT, build
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator
-
-    from ottla.protocol._records import RecordBatch
+from ottla.protocol._records import DECOMPRESS_LIMIT, RecordBatch, build
 
 # Bytes that are read at once, and the most that are held: a batch of more than half of that may be taken for damage.
 WINDOW = 4 * 2**20

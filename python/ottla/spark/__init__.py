@@ -17,24 +17,25 @@ Kafka Integration Guide"), so changing one word moves a query to ottla, and its 
 
 import logging
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from ottla.spark import lookup
-from ottla.spark.java import ensure_java
-from ottla.spark.plans import LOGIN
-from ottla.spark.progress import offsets_behind_latest
+from ottla.spark.read.progress import offsets_behind_latest
+from ottla.spark.shared import source_lookup
+from ottla.spark.shared.java import ensure_java
+from ottla.spark.shared.redaction import LOGIN
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.datasource import DataSource
     from pyspark.sql.streaming.listener import StreamingQueryListener
 
-    from ottla.spark.foreach_batch import stream_kafka
-    from ottla.spark.mapped import read_kafka
+    from ottla.spark.read.foreach_batch import stream_kafka
+    from ottla.spark.read.map_in_arrow import read_kafka
 
 __all__ = ["commit_listener", "ensure_java", "offsets_behind_latest", "read_kafka", "register", "stream_kafka"]
 
@@ -44,13 +45,13 @@ def __dir__() -> list[str]:
 
 
 # They need PySpark, which the others need only when they are called.
-_OF_FRAMES = {"read_kafka": "ottla.spark.mapped", "stream_kafka": "ottla.spark.foreach_batch"}
+_OF_FRAMES = {"read_kafka": "ottla.spark.read.map_in_arrow", "stream_kafka": "ottla.spark.read.foreach_batch"}
 
 # The names of options whose values plans hide.
 _HIDDEN = "spark.sql.redaction.options.regex"
 # Of the file systems of logs no option is shown: each has secrets of its own.
 _STORAGE = "(?i:^fsspec[.])"
-# And the values: a URL that is signed. Those with a login, `plans` knows.
+# And the values: a URL that is signed. Those with a login, `redaction` knows.
 _SIGNED = r"://[^?\s]*[?]\S*="
 
 
@@ -79,7 +80,7 @@ def commit_listener(options: Mapping[str, str], query: str | None = None) -> "St
     Raises:
         ValueError: An option is missing, unknown or has a bad value.
     """
-    from ottla.spark.listener import CommitListener
+    from ottla.spark.read.commit_listener import CommitListener
 
     return CommitListener(options, query)
 
@@ -130,8 +131,11 @@ def _make_known(spark: "SparkSession", source: "type[DataSource]") -> None:
 
 def _check_worker_python(python: str) -> None:
     """Raise if Spark's workers lack ottla: their own error would not say which Python they run."""
+    if shutil.which(python) is None:
+        # It is on the executors alone, unpacked from `--archives`. A task says itself what it lacks.
+        return
     told = subprocess.run(  # noqa: S603 - the program that Spark starts for its workers
-        [python, "-c", "import ottla.spark.clients"], capture_output=True, text=True, timeout=60, check=False
+        [python, "-c", "import ottla.spark.read.range_reader"], capture_output=True, text=True, timeout=60, check=False
     )
     if told.returncode:
         why = (told.stderr.strip().splitlines() or [f"exit {told.returncode}"])[-1]
@@ -143,7 +147,7 @@ def _check_worker_python(python: str) -> None:
 
 def _help_spark_to_find_us() -> None:
     """Register the formats where Spark does not find them by itself, or say what to do if there is no session yet."""
-    if not lookup.is_a_driver() or (problem := lookup.problem(os.environ)) is None:
+    if not source_lookup.is_a_driver() or (problem := source_lookup.problem(os.environ)) is None:
         return
     session = None
     if "pyspark.sql.session" in sys.modules:

@@ -1,7 +1,7 @@
 """The data source `ottla`: what Spark calls, on the driver and in executors.
 
 Spark sends these objects around by pickle, so they hold options and plans only; clients are made where they are used
-(`ottla.spark.clients`). Method names are Spark's (`pyspark.sql.datasource`).
+(`ottla.spark.read.client_pool`). Method names are Spark's (`pyspark.sql.datasource`).
 """
 
 import sys
@@ -15,31 +15,31 @@ from pyspark.sql.datasource import DataSource, DataSourceReader
 from pyspark.sql.types import StructType
 
 from ottla.errors import KafkaError
-from ottla.spark import plans
-from ottla.spark.batch import BatchReader
-from ottla.spark.columns import COLUMNS, HEADERS
-from ottla.spark.options import ReadOptions
-from ottla.spark.sent import Sent
+from ottla.spark.plan.read_options import ReadOptions
+from ottla.spark.read.batch import BatchReader
+from ottla.spark.read.columns import COLUMNS, HEADERS
+from ottla.spark.shared import redaction
+from ottla.spark.shared.pickling import Picklable
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import DataSourceStreamReader, DataSourceStreamWriter, DataSourceWriter
 
     from ottla import RegisteredSchema
-    from ottla.spark.formats import SideName
-    from ottla.spark.layout import Layout
+    from ottla.spark.read.layout import Layout
+    from ottla.spark.shared.formats import SideName
 
 # What a worker of Spark 4.1 or newer runs to push filters down. It is loaded there only if
 # `spark.sql.python.filterPushdown.enabled` is true; elsewhere a reader with `pushFilters` would fail the query.
 PUSHDOWN = "pyspark.sql.worker.data_source_pushdown_filters"
 
 
-class OttlaDataSource(Sent, DataSource):
+class OttlaDataSource(Picklable, DataSource):
     """Kafka topics as rows, by `format("ottla")`."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
         # Spark does not say here whether they are of a read or of a write.
         self._given = dict(options)
-        plans.check(self._given)
+        redaction.check(self._given)
 
     @cached_property
     def _options(self) -> ReadOptions:
@@ -48,7 +48,7 @@ class OttlaDataSource(Sent, DataSource):
     @cached_property
     def _registered(self) -> "dict[SideName, RegisteredSchema]":
         """What registries have. They are asked once, before Spark sends this object around."""
-        from ottla.spark.frame import look_up
+        from ottla.spark.read.schema import look_up
 
         return look_up(self._options)
 
@@ -61,16 +61,16 @@ class OttlaDataSource(Sent, DataSource):
         """The columns of Spark's Kafka source, `headers` by option, with keys and values in their types."""
         if self._options.typed is None:
             return StructType(COLUMNS + [HEADERS] * self._options.include_headers)
-        from ottla.spark import frame
+        from ottla.spark.read.schema import schema
 
-        return frame.schema(self._options, self._registered)
+        return schema(self._options, self._registered)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """What `spark.read` uses."""
         layout = self._layout(schema)
         self._options.check_batch()
         if PUSHDOWN in sys.modules:
-            from ottla.spark.pushdown import FilteredReader
+            from ottla.spark.read.filtered_batch import FilteredReader
 
             return FilteredReader(self._options, layout)
         return BatchReader(self._options, layout)
@@ -81,18 +81,18 @@ class OttlaDataSource(Sent, DataSource):
             layout = self._layout(schema)
             self._options.check_stream()
         except (ValueError, KafkaError) as error:
-            from ottla.spark.stream import RefusedStream
+            from ottla.spark.read.stream import RefusedStream
 
             return RefusedStream(error)
         if find_spec("pyspark.sql.streaming.datasource") is None:
-            from ottla.spark.stream import UnlimitedStreamReader
+            from ottla.spark.read.stream import UnlimitedStreamReader
 
             return UnlimitedStreamReader(self._options, layout)
-        from ottla.spark.small_batches import SmallBatchReader, reads_small
+        from ottla.spark.read.small_batches import SmallBatchReader, reads_small
 
         if reads_small(self._options, layout):
             return SmallBatchReader(self._options, layout)
-        from ottla.spark.admission import LimitedStreamReader
+        from ottla.spark.read.limited_stream import LimitedStreamReader
 
         return LimitedStreamReader(self._options, layout)
 
@@ -103,9 +103,9 @@ class OttlaDataSource(Sent, DataSource):
                 'mode "overwrite" is not possible: a topic is only ever appended to. Use .mode("append"), and delete '
                 "the topic or its records first if they are to go"
             )
-        from ottla.spark.producers import check
-        from ottla.spark.sink import BatchWriter
-        from ottla.spark.sink_options import WriteOptions
+        from ottla.spark.write.options import WriteOptions
+        from ottla.spark.write.producers import check
+        from ottla.spark.write.writers import BatchWriter
 
         options = WriteOptions.parse(self._given)
         if options.once:
@@ -119,8 +119,8 @@ class OttlaDataSource(Sent, DataSource):
         Output mode `complete` asks to overwrite. As with Spark's Kafka sink, each micro-batch then appends all rows of
         the result anew.
         """
-        from ottla.spark.producers import check
-        from ottla.spark.sink_options import WriteOptions
+        from ottla.spark.write.options import WriteOptions
+        from ottla.spark.write.producers import check
 
         options = WriteOptions.parse(self._given)
         if options.once:
@@ -128,15 +128,15 @@ class OttlaDataSource(Sent, DataSource):
         check(options)
         columns = options.columns(schema)
         if hasattr(datasource, "DataSourceStreamArrowWriter"):
-            from ottla.spark.arrow_sink import StreamWriter
+            from ottla.spark.write.arrow_writer import StreamWriter
 
             return StreamWriter(options.with_token(), columns)
-        from ottla.spark.sink import RowStreamWriter
+        from ottla.spark.write.writers import RowStreamWriter
 
         return RowStreamWriter(options.with_token(), columns)
 
     def _layout(self, schema: StructType) -> "Layout":
-        from ottla.spark.frame import layout
+        from ottla.spark.read.schema import layout
 
         typed = self._options.typed
         if typed is None:

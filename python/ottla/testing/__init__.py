@@ -33,24 +33,19 @@ names they last as long. `ottla_certificates` are certificates for the whole ses
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from types import TracebackType
+from typing import Literal, NamedTuple, Self
 from uuid import UUID
 
 from ottla import _ottla
+from ottla._hints import ConfigValue
 from ottla.errors import ArgumentError, ClosedError
 from ottla.testing._certificates import Certificates, Identity
 from ottla.testing._listeners import Listener, OpenListener
 from ottla.testing._tokens import bearer_token
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from os import PathLike
-    from types import TracebackType
-    from typing import Self
-
-    from ottla._properties import ConfigValue
 
 __all__ = [
     "Broker",
@@ -275,7 +270,9 @@ class Broker:
         tls = None
         if self._tls is not None:
             identity = self._tls.server() if isinstance(self._tls, Certificates) else self._tls
-            tls = tuple(Path(file).read_text() for file in (identity.certificate, identity.key, identity.ca))
+            tls = tuple(
+                Path(file).read_text(encoding="utf-8") for file in (identity.certificate, identity.key, identity.ca)
+            )
         return {
             "users": list(self._users.items()),
             "aws_keys": list(self._aws_keys.items()),

@@ -6,17 +6,14 @@ import shutil
 import tempfile
 import time
 import weakref
+from collections.abc import Iterable
 from dataclasses import dataclass
+from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import TracebackType
+from typing import Self
 
 from ottla import _ottla
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from os import PathLike
-    from types import TracebackType
-    from typing import Self
 
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 DAY = 86_400.0
@@ -66,7 +63,7 @@ class Certificates:
         self._authority = _ottla.CertificateAuthority("ottla test authority", now - int(DAY), now + 3650 * int(DAY))
         self._count = 0
         self.ca = self.folder / "ca.pem"
-        self.ca.write_text(self._authority.certificate)
+        self.ca.write_text(self._authority.certificate, encoding="utf-8")
 
     def server(
         self, *, hosts: Iterable[str] | None = None, valid_from: float = -DAY, valid_for: float = 365 * DAY
@@ -111,9 +108,9 @@ class Certificates:
         self._count += 1
         certificate = self.folder / f"{kind}-{self._count}.pem"
         key = self.folder / f"{kind}-{self._count}.key"
-        certificate.write_text(pair[0])
+        certificate.write_text(pair[0], encoding="utf-8")
         key.touch(mode=0o600)
-        key.write_text(pair[1])
+        key.write_text(pair[1], encoding="utf-8")
         return Identity(certificate, key, self.ca)
 
     def __enter__(self) -> Self:

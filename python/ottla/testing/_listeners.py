@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from ottla.errors import ConfigError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 FORM = (
     "PROTOCOL[://HOST:PORT] [name=NAME] [mechanisms=A,B] [client-auth=none|requested|required] [principal=dn|cn] "

@@ -12,7 +12,7 @@ const PASSWORD: &str = "changeit";
 
 macro_rules! samples {
     ($($name:literal)*) => {
-        [$(&include_bytes!(concat!("../../../crates/client/src/transport/tls/samples/", $name))[..]),*]
+        [$(&include_bytes!(concat!("../../../crates/client/src/net/transport/tls/samples/", $name))[..]),*]
     };
 }
 

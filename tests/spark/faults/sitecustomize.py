@@ -132,4 +132,4 @@ if "OTTLA_FAULTS" in os.environ:
     sys.meta_path.insert(0, Finder("ottla._sync._producer", lambda module: hurt(module.Producer)))
 if "OTTLA_LOOKING" in os.environ:
     looking = float(os.environ["OTTLA_LOOKING"])
-    sys.meta_path.insert(0, Finder("ottla.spark.clients", lambda module: setattr(module, "LOOKING", looking)))
+    sys.meta_path.insert(0, Finder("ottla.spark.read.kafka_log", lambda module: setattr(module, "LOOKING", looking)))

@@ -14,8 +14,8 @@ from reach import RECORDS, SUM, seen
 
 from ottla.spark import ensure_java, ingest, register
 from ottla.spark.ingest.batches import Batches
-from ottla.spark.ingest.plain import IngestError
 from ottla.spark.ingest.settings import parse
+from ottla.spark.ingest.spark_errors import IngestError
 from ottla.spark.ingest.tables import properties
 
 DIES = "the driver dies"

@@ -52,6 +52,8 @@ pub(super) const fn key(
 
 pub(super) const INT: i64 = i32::MAX as i64;
 const LONG: i64 = i64::MAX;
+const COMPRESSION_TYPES: ValueType =
+    ValueType::OneOf(&["uncompressed", "zstd", "lz4", "snappy", "gzip", "producer"]);
 const TIMESTAMP_TYPES: ValueType = ValueType::OneOf(&["CreateTime", "LogAppendTime"]);
 
 /// The broker's settings, in Kafka's names.
@@ -79,6 +81,12 @@ pub const BROKER_KEYS: &[Key] = &[
         ValueType::Int(1, LONG),
         "604800000",
         "Milliseconds until a delegation token cannot be renewed any more.",
+    ),
+    key(
+        "compression.type",
+        COMPRESSION_TYPES,
+        "producer",
+        "What batches are stored with; producer keeps what each producer used.",
     ),
     key(
         FAILED_AUTHENTICATION_DELAY,
@@ -637,9 +645,9 @@ pub const TOPIC_KEYS: &[Key] = &[
     ),
     key(
         "compression.type",
-        ValueType::OneOf(&["producer"]),
+        COMPRESSION_TYPES,
         "producer",
-        "Batches are stored as the producer compressed them.",
+        "What batches are stored with; producer keeps what each producer used.",
     ),
     key(
         "delete.retention.ms",
@@ -784,6 +792,7 @@ pub const TOPIC_KEYS: &[Key] = &[
 /// Topic settings that fall back to a broker setting of another name.
 pub(super) const INHERITED: &[(&str, &str)] = &[
     ("cleanup.policy", "log.cleanup.policy"),
+    ("compression.type", "compression.type"),
     ("delete.retention.ms", "log.cleaner.delete.retention.ms"),
     ("index.interval.bytes", "log.index.interval.bytes"),
     ("max.compaction.lag.ms", "log.cleaner.max.compaction.lag.ms"),

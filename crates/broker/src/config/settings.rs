@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use ottla_protocol::compression::Compression;
+
 use super::BrokerConfig;
 use super::group_keys::{GROUP_INHERITED, GROUP_KEYS};
 use super::keys::*;
@@ -56,6 +58,8 @@ pub(crate) struct LogConfig {
     /// `None`: no limit.
     pub(crate) retention_ms: Option<i64>,
     pub(crate) max_message_bytes: usize,
+    /// What batches are stored with. `None`: each with what its producer used.
+    pub(crate) compression: Option<Compression>,
     pub(crate) timestamp_type: TimestampType,
     pub(crate) timestamp_after_max_ms: i64,
     /// `None`: the topic does not have the policy "compact".
@@ -407,6 +411,13 @@ impl Settings {
             retention_bytes: value("retention.bytes").parse().ok(),
             retention_ms: Some(number(value("retention.ms"))).filter(|ms| *ms >= 0),
             max_message_bytes: number(value("max.message.bytes")),
+            compression: Compression::ALL.into_iter().find(|codec| {
+                let name = match codec {
+                    Compression::None => "uncompressed",
+                    codec => codec.name(),
+                };
+                name == value("compression.type")
+            }),
             timestamp_type: match value("message.timestamp.type") {
                 "LogAppendTime" => TimestampType::LogAppendTime,
                 _ => TimestampType::CreateTime,
@@ -529,11 +540,29 @@ mod tests {
         let config = settings.log_config(&topic);
         assert_eq!((config.segment_bytes, config.retention_bytes), (2000, None));
         assert_eq!(config.timestamp_type, TimestampType::LogAppendTime);
-        assert!(
-            topic
-                .set(TOPIC_KEYS, "compression.type", "gzip")
-                .unwrap_err()
-                .contains("producer")
+    }
+
+    #[test]
+    fn batches_keep_their_compression_unless_the_topic_or_the_broker_has_one() {
+        let mut topic = Values::default();
+        assert_eq!(with(&[]).unwrap().log_config(&topic).compression, None);
+        let settings = with(&[("compression.type", "zstd")]).unwrap();
+        assert_eq!(
+            settings.log_config(&topic).compression,
+            Some(Compression::Zstd)
         );
+        for (value, wanted) in [
+            ("producer", None),
+            ("uncompressed", Some(Compression::None)),
+            ("gzip", Some(Compression::Gzip)),
+            ("snappy", Some(Compression::Snappy)),
+            ("lz4", Some(Compression::Lz4)),
+            ("zstd", Some(Compression::Zstd)),
+        ] {
+            topic.set(TOPIC_KEYS, "compression.type", value).unwrap();
+            assert_eq!(settings.log_config(&topic).compression, wanted, "{value}");
+        }
+        let error = topic.set(TOPIC_KEYS, "compression.type", "none");
+        assert!(error.unwrap_err().contains("uncompressed"));
     }
 }

@@ -5,7 +5,7 @@ use std::io;
 
 use bytes::{BufMut, Bytes, BytesMut};
 use ottla_protocol::ErrorCode;
-use ottla_protocol::compression::Compression;
+use ottla_protocol::compression::{self, Compression};
 use ottla_protocol::records::{
     self, Batch, BatchBuilder, BatchHeader, ControlType, MessageSetBuilder, OldMagic,
     ProducerState, Record, RecordsError,
@@ -167,14 +167,7 @@ pub(crate) fn check(
 ) -> Result<Checked, Rejected> {
     let batch = validate(&records)?;
     let header = &batch.header;
-    let size = records.len();
-    if size > config.max_message_bytes {
-        let message = format!(
-            "the batch has {size} bytes, {} are allowed (max.message.bytes)",
-            config.max_message_bytes
-        );
-        return Err(Rejected::new(ErrorCode::MESSAGE_TOO_LARGE, message));
-    }
+    check_size(records.len(), config, "the batch")?;
     if header.is_control() {
         let message = "control batches are the broker's own";
         return Err(Rejected::new(ErrorCode::INVALID_RECORD, message));
@@ -191,7 +184,19 @@ pub(crate) fn check(
         ));
     }
     check_records(&batch, config.compaction.is_some())?;
-    let mut meta = Meta::of(header);
+    let (records, header) = match config.compression {
+        Some(codec) if header.compression() != Ok(codec) => {
+            let (records, header) = recompressed(&batch, codec).map_err(|error| corrupt(&error))?;
+            check_size(
+                records.len(),
+                config,
+                "the batch, compressed by the broker,",
+            )?;
+            (records, header)
+        }
+        _ => (records, *header),
+    };
+    let mut meta = Meta::of(&header);
     match config.timestamp_type {
         TimestampType::CreateTime => {
             let latest = now.saturating_add(config.timestamp_after_max_ms);
@@ -228,6 +233,34 @@ pub(crate) fn check(
             })
         }
     }
+}
+
+fn check_size(size: usize, config: &LogConfig, what: &str) -> Result<(), Rejected> {
+    if size <= config.max_message_bytes {
+        return Ok(());
+    }
+    let message = format!(
+        "{what} has {size} bytes, {} are allowed (max.message.bytes)",
+        config.max_message_bytes
+    );
+    Err(Rejected::new(ErrorCode::MESSAGE_TOO_LARGE, message))
+}
+
+/// The batch with its records as they are, compressed by this codec.
+fn recompressed(batch: &Batch, codec: Compression) -> Result<(Bytes, BatchHeader), RecordsError> {
+    let payload = batch.payload(DECOMPRESS_LIMIT)?;
+    let mut bytes = vec![0; BatchHeader::SIZE];
+    compression::compress(codec, None, &payload, &mut bytes).map_err(|source| {
+        RecordsError::Compression {
+            base_offset: batch.header.base_offset,
+            source,
+        }
+    })?;
+    let mut header = batch.header;
+    header.set_compression(codec);
+    header.seal(&mut bytes)?;
+    let header = BatchHeader::parse(&bytes)?;
+    Ok((bytes.into(), header))
 }
 
 /// The batch that a message set of this magic or a lower one becomes in the log.

@@ -1,7 +1,7 @@
 //! A segment's bytes in a file, written at its end and read at any position.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, IoSlice, Write};
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -14,12 +14,13 @@ pub(crate) struct LogFile {
 }
 
 impl LogFile {
-    /// Opens the file at `path`, made if need be.
+    /// Opens the file at `path`, made if needed. Not to append: Windows does not cut a file that is open for that alone.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
         let file = OpenOptions::new()
             .read(true)
-            .append(true)
+            .write(true)
             .create(true)
+            .truncate(false)
             .open(path)?;
         let size = file.metadata()?.len();
         Ok(Self {
@@ -34,7 +35,9 @@ impl LogFile {
 
     /// Appends `head` and `body`, both or neither: what a failed write left behind is cut off.
     pub(crate) fn append(&mut self, head: &[u8], body: &[u8]) -> io::Result<()> {
-        match write_both(&self.file, head, body) {
+        let written = write_all_at(&self.file, head, self.size)
+            .and_then(|()| write_all_at(&self.file, body, self.size + head.len() as u64));
+        match written {
             Ok(()) => {
                 self.size += (head.len() + body.len()) as u64;
                 Ok(())
@@ -105,23 +108,6 @@ impl FileRange {
     }
 }
 
-fn write_both(mut file: &File, mut head: &[u8], mut body: &[u8]) -> io::Result<()> {
-    while !head.is_empty() {
-        match file.write_vectored(&[IoSlice::new(head), IoSlice::new(body)]) {
-            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-            Ok(written) => {
-                body = body
-                    .get(written.saturating_sub(head.len())..)
-                    .unwrap_or_default();
-                head = head.get(written..).unwrap_or_default();
-            }
-            Err(cause) if cause.kind() == io::ErrorKind::Interrupted => {}
-            Err(cause) => return Err(cause),
-        }
-    }
-    file.write_all(body)
-}
-
 #[cfg(unix)]
 fn read_exact_at(file: &File, into: &mut [u8], position: u64) -> io::Result<()> {
     std::os::unix::fs::FileExt::read_exact_at(file, into, position)
@@ -136,6 +122,24 @@ fn read_exact_at(file: &File, mut into: &mut [u8], mut position: u64) -> io::Res
         }
         position += read as u64;
         into = into.get_mut(read..).unwrap_or_default();
+    }
+    Ok(())
+}
+
+#[cfg(unix)]
+fn write_all_at(file: &File, bytes: &[u8], position: u64) -> io::Result<()> {
+    std::os::unix::fs::FileExt::write_all_at(file, bytes, position)
+}
+
+#[cfg(windows)]
+fn write_all_at(file: &File, mut bytes: &[u8], mut position: u64) -> io::Result<()> {
+    while !bytes.is_empty() {
+        let written = std::os::windows::fs::FileExt::seek_write(file, bytes, position)?;
+        if written == 0 {
+            return Err(io::ErrorKind::WriteZero.into());
+        }
+        position += written as u64;
+        bytes = bytes.get(written..).unwrap_or_default();
     }
     Ok(())
 }

@@ -8,7 +8,7 @@
 //! crash or a failure leaves of them goes at the next start.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -247,17 +247,31 @@ impl Folder {
 }
 
 /// Removes the folder of a partition, under another name first: one that is half removed is not taken for a partition, and does
-/// not stand in the way of a new topic.
+/// not stand in the way of a new topic. Windows renames no folder that has open files, and removes open files one by one.
 fn remove_folder(dir: &Path, topic: &str, partition: i32, id: Uuid) -> Result<(), BrokerError> {
     let unique: String = id.0.iter().map(|byte| format!("{byte:02x}")).collect();
     let end = format!("-{partition}.{unique}{GOES}");
     let start = topic.get(..LONGEST_NAME.saturating_sub(end.len()));
     let goes = dir.with_file_name(format!("{}{end}", start.unwrap_or(topic)));
     match fs::rename(dir, &goes) {
-        Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(()),
-        renamed => renamed.map_err(BrokerError::io(dir))?,
+        Ok(()) => fs::remove_dir_all(&goes).map_err(BrokerError::io(&goes)),
+        Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(_) => remove_in_place(dir).map_err(BrokerError::io(dir)),
     }
-    fs::remove_dir_all(&goes).map_err(BrokerError::io(&goes))
+}
+
+/// Removes the folder of a partition under its own name. The topic's id goes last: by it the next start knows what is left of the
+/// folder as something to remove.
+fn remove_in_place(dir: &Path) -> io::Result<()> {
+    let metadata = dir.join(PARTITION_METADATA);
+    for entry in fs::read_dir(dir)? {
+        let path = entry?.path();
+        if path != metadata {
+            fs::remove_file(path)?;
+        }
+    }
+    fs::remove_file(metadata)?;
+    fs::remove_dir(dir)
 }
 
 /// The id of the topic whose partition has its folder here; `None` where the folder was not made to its end.
@@ -283,7 +297,13 @@ fn partition_of(path: &Path) -> Option<(String, i32)> {
 
 fn lock(root: &Path) -> Result<File, BrokerError> {
     let path = root.join(LOCK);
-    let file = File::create(&path).map_err(BrokerError::io(&path))?;
+    // Not cut to nothing: Windows rejects that while another broker holds the lock.
+    let opened = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(&path);
+    let file = opened.map_err(BrokerError::io(&path))?;
     match FileExt::try_lock(&file) {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => Err(BrokerError::InUse {

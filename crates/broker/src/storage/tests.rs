@@ -46,6 +46,7 @@ fn config(segment_bytes: u64) -> LogConfig {
         retention_bytes: None,
         retention_ms: None,
         max_message_bytes: 1 << 20,
+        compression: None,
         timestamp_type: TimestampType::CreateTime,
         timestamp_after_max_ms: i64::MAX,
         compaction: None,
@@ -354,6 +355,27 @@ fn a_deleted_topic_does_not_come_back_whatever_is_left_of_it() {
     }
     assert!(folder.delete_topic(&long, gone, 3).unwrap().is_none());
     assert_eq!(names(&folder), ["stays"]);
+}
+
+/// Windows renames no folder that has open files. Here another folder has the name.
+#[test]
+fn a_folder_that_cannot_be_renamed_is_removed_with_its_topic() {
+    let dir = TempDir::new("folder-rename");
+    let mut ids = Ids::new(4);
+    let id = ids.uuid();
+    let (folder, _) = Folder::open(dir.0.clone(), 1, ids.uuid(), ids.uuid()).unwrap();
+    let partition = folder.partition("t", id, 0).unwrap();
+    let mut log = open(&partition, config(1000));
+    log.append(&plain(3), 0).unwrap();
+    let unique: String = id.0.iter().map(|byte| format!("{byte:02x}")).collect();
+    let taken = dir.0.join(format!("t-0.{unique}-delete"));
+    fs::create_dir(&taken).unwrap();
+    fs::write(taken.join("left"), "of an earlier topic").unwrap();
+
+    assert!(folder.delete_topic("t", id, 1).unwrap().is_none());
+    assert!(!partition.exists());
+    assert!(folder.topics().unwrap().is_empty());
+    assert!(!taken.exists());
 }
 
 #[test]

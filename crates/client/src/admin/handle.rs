@@ -9,9 +9,9 @@ use ottla_engine::metrics::Metric;
 use ottla_engine::{Config, Engine, Error, Role};
 use tokio::runtime::Handle;
 
-use crate::calls;
-use crate::driver::{Driver, JOIN_TIMEOUT};
-use crate::events::Events;
+use crate::runtime::calls;
+use crate::runtime::driver::{Driver, JOIN_TIMEOUT};
+use crate::runtime::events::Events;
 
 /// Results by name or by position, each with its own error: one that failed does not hide the others.
 pub type Each<K, V> = Vec<(K, Result<V, Error>)>;

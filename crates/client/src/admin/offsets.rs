@@ -7,8 +7,8 @@ use ottla_engine::Error;
 use ottla_engine::call::{EARLIEST, LATEST};
 
 use crate::admin::handle::Admin;
-use crate::calls;
-use crate::consumer::OffsetAndTimestamp;
+use crate::consume::consumer::OffsetAndTimestamp;
+use crate::runtime::calls;
 
 /// Which offset to look up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,9 +9,9 @@ use ottla_engine::call::{CreateTopics, DeleteTopics, DescribeTopics, ListTopics}
 use ottla_engine::messages::create_topics_request::{CreatableTopic, CreatableTopicConfig};
 use ottla_engine::messages::metadata_response::MetadataResponseTopic;
 
-use crate::PartitionInfo;
 use crate::admin::handle::{Admin, Each};
-use crate::calls::unexpected;
+use crate::metadata::PartitionInfo;
+use crate::runtime::calls::unexpected;
 
 /// A topic to create.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -143,7 +143,7 @@ impl Admin {
             let row = row?;
             Ok(TopicDescription {
                 listing: TopicListing::answered(&row).ok_or_else(unexpected)?,
-                partitions: PartitionInfo::answered(&row),
+                partitions: PartitionInfo::of(&row),
             })
         };
         Ok(names

@@ -130,20 +130,17 @@ impl Call for OffsetCommit {
     }
 
     fn is_retried(&self, error: &Error, _: u32) -> bool {
-        // A topic that was deleted does not come back for a commit.
-        let deleted = [
-            ErrorCode::UNKNOWN_TOPIC_OR_PARTITION,
-            ErrorCode::UNKNOWN_TOPIC_ID,
-        ];
-        let is_deleted = error.code().is_some_and(|code| deleted.contains(&code));
-        error.is_retriable() && !is_deleted
+        error.is_retriable() && !topic_ids::is_deleted(error)
     }
 
     fn merge(self, found: Vec<Result<(), Error>>) -> Result<(), Error> {
         only(found, "the offsets")
             .map_err(|error| self.storage.explained(explained(error)))
             .and_then(|()| match &self.outdated {
-                Some(partition) => Err(outdated(&self.member.group, partition)),
+                Some(partition) => {
+                    let api = Self::API.name();
+                    Err(topic_ids::outdated(api, &self.member.group, partition))
+                }
                 None => Ok(()),
             })
     }
@@ -159,19 +156,14 @@ fn row(offset: &GroupOffset) -> OffsetCommitRequestPartition {
     }
 }
 
-/// The error of a commit for a partition of a topic that was deleted and created again, which no broker was asked for: versions
-/// without topic ids would commit the offset to the new topic.
-pub(crate) fn outdated(group: &Arc<str>, (topic, partition): &(Arc<str>, i32)) -> Error {
-    let error = Error::from_code(ErrorCode::UNKNOWN_TOPIC_ID, None).calling("OffsetCommit");
-    explained(error.group_is(group).partition_is(topic, *partition))
-}
-
 /// What a caller can do about a commit that was refused.
 fn explained(error: Error) -> Error {
     let (kind, text) = match error.code() {
         Some(
             ErrorCode::UNKNOWN_MEMBER_ID
             | ErrorCode::ILLEGAL_GENERATION
+            // The coordinator lost the group, or an administrator deleted it: who joins creates it again.
+            | ErrorCode::GROUP_ID_NOT_FOUND
             | ErrorCode::FENCED_MEMBER_EPOCH,
         ) => (
             Kind::CommitFailed,
@@ -195,13 +187,7 @@ fn explained(error: Error) -> Error {
             Kind::TooLarge,
             "the metadata is longer than the brokers' offset.metadata.max.bytes",
         ),
-        Some(ErrorCode::UNKNOWN_TOPIC_ID) => {
-            let text = "nothing was committed for the partition: its topic was deleted after the records were read, and may have \
-                        been created again, where the offset is of no use. The consumer reads a topic that was created again from its \
-                        beginning";
-            let kind = error.kind();
-            return error.wrap(kind, text).retriable_is(false);
-        }
+        Some(ErrorCode::UNKNOWN_TOPIC_ID) => return topic_ids::deleted(error),
         _ => return error,
     };
     let outcome = match error.may_have_been_done() {

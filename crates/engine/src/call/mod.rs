@@ -38,6 +38,7 @@ mod target;
 mod tests;
 mod ticket;
 mod topic_ids;
+mod topic_reads;
 mod transactional;
 mod transactions;
 
@@ -59,8 +60,8 @@ pub(crate) use self::describe_topics::TopicNames;
 pub use self::describe_topics::{DescribeTopics, ListTopics};
 pub(crate) use self::epoch_ends::{EpochEnd, EpochEnds};
 pub use self::fence_producers::FenceProducers;
+pub(crate) use self::group_offsets::OffsetCommit;
 pub use self::group_offsets::OffsetFetch;
-pub(crate) use self::group_offsets::{OffsetCommit, outdated as offset_outdated};
 pub use self::groups::{
     DescribeGroups, Epochs, GroupDescription, GroupListing, ListGroups, MemberDescription,
 };
@@ -76,6 +77,8 @@ pub use self::target::Target;
 pub(crate) use self::target::{Absence, why_no_leader};
 pub use self::ticket::Ticket;
 pub(crate) use self::ticket::{Asker, Ended};
+pub(crate) use self::topic_ids::{Naming, outdated as offset_outdated};
+pub use self::topic_reads::TopicRead;
 pub(crate) use self::transactional::{
     AddOffsetsToTxn, AddPartitionsToTxn, EndTxn, InitTransactions, Initialized, Member,
     TxnOffsetCommit,

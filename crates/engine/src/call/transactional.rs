@@ -18,7 +18,7 @@ use super::interface::only;
 use super::membership::GroupMetadata;
 use super::outcome;
 use super::partitions::{by_topic, results};
-use super::topic_ids;
+use super::topic_ids::{self, Naming};
 use super::{About, Asked, Call, ProducerIdentity, Target};
 use crate::api::{Request, Response};
 use crate::cluster::CoordinatorType;
@@ -355,6 +355,7 @@ pub(crate) struct TxnOffsetCommit {
     pub(crate) member: Member,
     pub(crate) group: GroupMetadata,
     pub(crate) offsets: Vec<GroupOffset>,
+    pub(crate) naming: Naming,
 }
 
 impl Call for TxnOffsetCommit {
@@ -370,11 +371,11 @@ impl Call for TxnOffsetCommit {
         let (least, most) = self.member.versions(5);
         // Without its generation, a member that was replaced would not be fenced (KIP-447).
         let names_member = !self.group.member_id.is_empty();
-        let ids = self.offsets.iter().map(|row| row.topic_id);
-        (
-            least.max(if names_member { 3 } else { 0 }),
-            most.min(topic_ids::most(NAMED, ids)),
-        )
+        let least = least.max(if names_member { 3 } else { 0 });
+        match self.naming {
+            Naming::Ids => (least.max(NAMED + 1), most),
+            Naming::Names => (least, most.min(NAMED)),
+        }
     }
 
     fn target(&self, _: usize) -> Target {
@@ -422,12 +423,23 @@ impl Call for TxnOffsetCommit {
         vec![each.into_iter().collect()]
     }
 
+    /// A topic of which no id is known may be so new that the coordinator has not heard of it.
+    fn is_retried(&self, error: &Error, _: u32) -> bool {
+        let id = |row: &&GroupOffset| error.topic() == Some(&*row.topic);
+        let is_known = self.offsets.iter().find(id);
+        let is_known = is_known.is_some_and(|row| row.topic_id != Uuid::ZERO);
+        error.is_retriable() && !(is_known && topic_ids::is_deleted(error))
+    }
+
     fn is_early(&self, error: &Error) -> bool {
         is_early(error)
     }
 
     fn merge(self, found: Vec<Result<(), Error>>) -> Result<(), Error> {
-        only(found, "the offsets")
+        only(found, "the offsets").map_err(|error| match error.code() {
+            Some(ErrorCode::UNKNOWN_TOPIC_ID) => topic_ids::deleted(error),
+            _ => error,
+        })
     }
 }
 

@@ -17,6 +17,7 @@ mod refresh;
 mod target;
 #[cfg(test)]
 mod tests;
+mod topic_refusals;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -35,6 +36,7 @@ use self::refresh::Refresh;
 use self::target::Destination;
 pub use self::target::{CoordinatorType, Expected, LinkId};
 pub(crate) use self::target::{Lane, Owner, PartId};
+pub(crate) use self::topic_refusals::{TopicRefusals, is_denial};
 use crate::api::{Request, Versions};
 use crate::change::Change;
 use crate::config::Config;

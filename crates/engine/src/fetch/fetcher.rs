@@ -105,7 +105,9 @@ impl Fetcher {
         for (topic, partition, start) in &wanted {
             let is_kept = *start == Start::Reset && self.assignment.contains(topic, *partition);
             if !is_kept {
+                let was_paused = self.is_paused(topic, *partition);
                 self.add(cluster, topic, *partition, *start);
+                self.assignment.touch(topic, *partition)?.paused = was_paused;
             }
         }
         Ok(())

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use ottla_protocol::{ErrorCode, Uuid};
+use ottla_protocol::Uuid;
 
-use crate::call::{Absence, why_no_leader};
-use crate::cluster::{Cluster, Lane};
+use crate::call::{Absence, TopicRead, why_no_leader};
+use crate::cluster::{Cluster, Lane, is_denial};
 use crate::error::Error;
 use crate::fetch::fetcher::Fetcher;
 use crate::fetch::lanes;
@@ -17,7 +17,7 @@ impl Fetcher {
     pub(crate) fn position(&self, topic: &str, partition: i32) -> Result<Option<i64>, Error> {
         let position = match self.assignment.get(topic, partition) {
             Err(_) if self.subscription.is_awaited(topic) => {
-                return match self.subscription.refusal_of(topic) {
+                return match self.subscription.refused().get(topic) {
                     Some(error) => Err(error.clone()),
                     None => Ok(None),
                 };
@@ -30,7 +30,7 @@ impl Fetcher {
         ) {
             (Some(next), _) => Ok(Some(*next)),
             (None, Some(error)) => Err(error.clone()),
-            (None, None) => match self.subscription.refusal_of(topic) {
+            (None, None) => match self.subscription.refused().get(topic) {
                 Some(error) => Err(error.clone().partition_is(&topic.into(), partition)),
                 None => Ok(None),
             },
@@ -52,6 +52,21 @@ impl Fetcher {
     pub(crate) fn topic_read(&self, topic: &str, partition: i32, offset: i64) -> Uuid {
         let position = self.assignment.get(topic, partition);
         position.map_or(Uuid::ZERO, |position| position.topic_read(offset))
+    }
+
+    /// The topics that callers have read of the assigned partitions, as far as their ids are known.
+    pub(crate) fn topics_read(&self) -> Vec<TopicRead> {
+        let each = self.assignment.each();
+        let each = each.flat_map(|(topic, partition, position)| {
+            let reads = position.topics_read();
+            reads.map(move |(topic_id, end)| TopicRead {
+                topic: Arc::clone(topic),
+                partition,
+                topic_id,
+                end,
+            })
+        });
+        each.collect()
     }
 
     /// The topic's id, as the metadata says; zero if it is not known.
@@ -99,34 +114,62 @@ impl Fetcher {
 
     /// What keeps a topic or a partition from being read; of several partitions, what was raised least often.
     pub(crate) fn stuck(&self) -> Option<&Error> {
-        let refused = self.subscription.refused();
+        let refused = self.refused().map(|(error, _)| error);
         refused.or_else(|| self.least_raised()?.obstacle())
     }
 
     /// As [`Fetcher::stuck`]; what was raised before stands back while other partitions can be read.
     pub(crate) fn obstacle(&self) -> Option<&Error> {
-        let refused = self.subscription.refused();
-        refused.or_else(|| {
+        let stuck = || {
             let position = self.least_raised()?;
-            let stands_back = position.raised > 0
-                && self
-                    .assignment
-                    .each()
-                    .any(|(_, _, other)| other.is_readable());
-            position.obstacle().filter(|_| !stands_back)
-        })
+            Some((position.obstacle()?, position.raised))
+        };
+        let (error, raised) = self.refused().or_else(stuck)?;
+        let others = || {
+            let mut each = self.assignment.each();
+            each.any(|(topic, _, other)| {
+                self.subscription.refused().get(topic).is_none() && other.is_readable()
+            })
+        };
+        (raised == 0 || !others()).then_some(error)
+    }
+
+    /// A topic's error, unless a poll raised the same denial for one of its partitions.
+    fn refused(&self) -> Option<(&Error, u32)> {
+        let refused = self.subscription.refused().next();
+        refused.filter(|(error, _)| !self.is_denial_raised(error))
     }
 
     fn least_raised(&self) -> Option<&Position> {
         let stuck = self.assignment.stuck();
         stuck
-            .filter(|position| position.obstacle().is_some())
+            .filter(|it| {
+                it.obstacle()
+                    .is_some_and(|error| !self.is_denial_raised(error))
+            })
             .min_by_key(|position| position.raised)
+    }
+
+    /// Whether the error is a denial of a topic, and a poll raised that for the topic, or for one of its partitions.
+    pub(crate) fn is_denial_raised(&self, error: &Error) -> bool {
+        let Some(topic) = error.topic().filter(|_| is_denial(error)) else {
+            return false;
+        };
+        let mut raised = self.assignment.stuck().filter(|it| it.raised > 0);
+        let is_of_topic = |it: &Error| is_denial(it) && it.topic() == Some(topic);
+        self.subscription.refused().is_denial_raised(topic)
+            || raised.any(|it| it.denied.as_ref().is_some_and(is_of_topic))
     }
 
     /// A poll raises this error.
     pub(crate) fn note_raised(&mut self, error: &Error) {
-        let Some((topic, partition)) = error.topic().zip(error.partition()) else {
+        let Some(topic) = error.topic() else {
+            return;
+        };
+        if is_denial(error) || error.partition().is_none() {
+            self.subscription.refused_mut().note_raised(topic);
+        }
+        let Some(partition) = error.partition() else {
             return;
         };
         let Ok(raised) = self.assignment.get(topic, partition) else {
@@ -135,7 +178,7 @@ impl Fetcher {
         let generation = raised.generation;
         if raised.stuck.is_none() && raised.unreported() == Some(error) {
             // One report for all partitions with the same error, but one for each topic that is denied.
-            let is_of_topic = error.code() == Some(ErrorCode::TOPIC_AUTHORIZATION_FAILED);
+            let is_of_topic = is_denial(error);
             return self.assignment.note_denial_raised(|entry| {
                 let denied = entry.position.denied.as_ref();
                 let is_same = denied.is_some_and(|denied| denied.code() == error.code());

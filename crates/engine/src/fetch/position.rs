@@ -335,6 +335,13 @@ impl Position {
         }
     }
 
+    /// The topics that the caller read under the name, the latest first, each with the offset after the last record of it.
+    pub(super) fn topics_read(&self) -> impl Iterator<Item = (Uuid, i64)> {
+        let current = self.next.map(|next| (self.topic_id, next));
+        let known = current.into_iter().chain(self.former);
+        known.filter(|(id, _)| *id != Uuid::ZERO)
+    }
+
     /// The topic has this id now; zero if it is not known.
     pub(super) fn note_topic(&mut self, id: Uuid) {
         let is_known = self.topic_id != Uuid::ZERO && id != Uuid::ZERO;
@@ -429,4 +436,59 @@ pub(super) fn absent(topic: &Arc<str>, partition: i32, count: usize) -> Error {
 pub(super) fn outdated(topic: &Arc<str>, partition: i32) -> Error {
     let text = "the topic was deleted and created again, and auto.offset.reset is none: seek";
     Error::from_code(ErrorCode::OFFSET_OUT_OF_RANGE, Some(text)).partition_is(topic, partition)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OLD: Uuid = Uuid([1; 16]);
+    const NEW: Uuid = Uuid([2; 16]);
+
+    /// A position whose caller got everything before `next` of the first topic.
+    fn read_to(next: i64) -> Position {
+        let mut position = Position::new(Generation(1), Start::Reset);
+        position.found((0, -1), OLD);
+        position.next = Some(next);
+        position
+    }
+
+    fn reads(position: &Position) -> Vec<(Uuid, i64)> {
+        position.topics_read().collect()
+    }
+
+    #[test]
+    fn offsets_are_those_of_the_topic_that_was_read() {
+        let position = read_to(100);
+        for offset in [0, 100, 101] {
+            assert_eq!(position.topic_read(offset), OLD);
+        }
+        assert_eq!(reads(&position), [(OLD, 100)]);
+    }
+
+    #[test]
+    fn what_was_read_of_a_deleted_topic_is_not_taken_for_the_new_one() {
+        let mut position = read_to(100);
+        position.leave_topic(Generation(2), Start::Beginning);
+        assert_eq!(position.topic_read(100), OLD);
+        assert_eq!(reads(&position), [(OLD, 100)]);
+        position.found((0, -1), NEW);
+        position.next = Some(3);
+        assert_eq!(position.topic_read(3), NEW);
+        assert_eq!(position.topic_read(100), OLD);
+        // It was reached in neither.
+        assert_eq!(position.topic_read(101), NEW);
+        assert_eq!(reads(&position), [(NEW, 3), (OLD, 100)]);
+    }
+
+    #[test]
+    fn a_reset_keeps_the_topics_and_a_seek_forgets_them() {
+        let mut position = read_to(100);
+        position.leave_topic(Generation(2), Start::Beginning);
+        position.reset(Generation(3), Start::Beginning, "out of range");
+        assert_eq!(position.topic_read(100), OLD);
+        position.seek(Generation(4), Start::Offset(100));
+        assert_eq!(position.topic_read(100), Uuid::ZERO);
+        assert_eq!(reads(&position), []);
+    }
 }

@@ -16,8 +16,7 @@ use std::time::{Duration, Instant};
 
 use ottla_protocol::{ErrorCode, Uuid};
 
-use crate::cluster::Cluster;
-use crate::error::Error;
+use crate::cluster::{Cluster, TopicRefusals};
 use crate::fetch::position::Start;
 
 /// How long a topic that a request creates may take to appear.
@@ -38,7 +37,7 @@ pub(super) enum Finding {
 #[derive(Debug, Default)]
 pub(super) struct Subscription {
     topics: BTreeMap<Arc<str>, Topic>,
-    refused: BTreeMap<Arc<str>, Error>,
+    refused: TopicRefusals,
 }
 
 #[derive(Debug)]
@@ -98,7 +97,7 @@ impl Subscription {
             self.topics.insert(name, topic);
         }
         let topics = &self.topics;
-        self.refused.retain(|name, _| topics.contains_key(name));
+        self.refused.retain(|name| topics.contains_key(name));
         (new, before.into_keys().collect())
     }
 
@@ -125,13 +124,13 @@ impl Subscription {
         }
     }
 
-    /// Why a topic cannot be read, and waiting is not known to help.
-    pub(super) fn refused(&self) -> Option<&Error> {
-        self.refused.values().next()
+    /// The topics that cannot be read, where waiting is not known to help.
+    pub(super) fn refused(&self) -> &TopicRefusals {
+        &self.refused
     }
 
-    pub(super) fn refusal_of(&self, topic: &str) -> Option<&Error> {
-        self.refused.get(topic)
+    pub(super) fn refused_mut(&mut self) -> &mut TopicRefusals {
+        &mut self.refused
     }
 
     /// When the topic was first wanted.
@@ -154,11 +153,7 @@ impl Subscription {
                 topic.note_known(name, known, &mut findings);
             } else if let Some(code) = view.problem(name).filter(|_| is_new) {
                 if topic.is_refused(now, cluster, name, code) {
-                    let error = Error::from_code(code, None)
-                        .calling("Metadata")
-                        .topic_is(name)
-                        .retriable_is(false);
-                    self.refused.insert(Arc::clone(name), error);
+                    self.refused.insert(name, code);
                     findings.push(Finding::Refused);
                 } else {
                     self.refused.remove(name);

@@ -7,7 +7,7 @@ use std::time::Instant;
 use ottla_protocol::ErrorCode;
 use rustc_hash::FxHashMap;
 
-use crate::call::{CallId, Ended, GroupMetadata, GroupOffset, OffsetCommit, offset_outdated};
+use crate::call::{Call, CallId, Ended, GroupMetadata, GroupOffset, OffsetCommit, offset_outdated};
 use crate::change::Change;
 use crate::error::Error;
 use crate::group::assignor::TopicPartition;
@@ -112,7 +112,7 @@ impl Commits {
         let outdated = outdated.into_iter().next();
         let outdated = outdated.map(|it| (it.topic, it.partition));
         if let Some(partition) = outdated.as_ref().filter(|_| offsets.is_empty()) {
-            let error = offset_outdated(&member.group, partition);
+            let error = offset_outdated(OffsetCommit::API.name(), &member.group, partition);
             return self.finish(core, commit, &Err(error));
         }
         let call = OffsetCommit {

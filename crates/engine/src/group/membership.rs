@@ -359,8 +359,15 @@ impl Membership {
 
     /// The error that polls raise.
     pub(crate) fn obstacle(&self) -> Option<&Error> {
-        let refusal = || self.wanted.as_ref().and_then(Wanted::refusal);
-        self.trouble.as_ref().or_else(refusal)
+        let refused = || Some(self.wanted.as_ref()?.refused().next()?.0);
+        self.trouble.as_ref().or_else(refused)
+    }
+
+    /// A poll raises an error of this topic.
+    pub(crate) fn note_raised(&mut self, topic: &str) {
+        if let Some(wanted) = &mut self.wanted {
+            wanted.refused_mut().note_raised(topic);
+        }
     }
 
     // --- offsets committed before

@@ -8,7 +8,7 @@ use ottla_protocol::ErrorCode;
 use regex_lite::Regex;
 
 use crate::call::{CallId, Ended, ListTopics};
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, TopicRefusals};
 use crate::error::{Error, Kind};
 use crate::part::Core;
 
@@ -38,7 +38,9 @@ impl Pattern {
             Ok(regex) => Ok(Pattern(regex)),
             Err(error) => {
                 let text = format!(
-                    "the pattern {text:?} cannot be used: {error}; patterns have no look-around and no back-references"
+                    "the pattern {text:?} cannot be used: {error}; patterns have no look-around and no back-references, as the \
+                     client matches the names of all topics in linear time, and so do brokers that match a SubscriptionPattern \
+                     (RE2). Subscribe to the names, or to a pattern without them"
                 );
                 Err(Error::new(Kind::Argument, text))
             }
@@ -58,7 +60,7 @@ pub(crate) struct Wanted {
     topics: BTreeMap<Arc<str>, Instant>,
     /// Topics that were there once: they may come again.
     seen: BTreeSet<Arc<str>>,
-    refused: BTreeMap<Arc<str>, Error>,
+    refused: TopicRefusals,
     listing: Option<CallId>,
     list_at: Instant,
     /// Whether all topics were listed, where that is needed.
@@ -76,7 +78,7 @@ impl Wanted {
             selection,
             topics: BTreeMap::new(),
             seen: BTreeSet::new(),
-            refused: BTreeMap::new(),
+            refused: TopicRefusals::default(),
             listing: None,
             list_at: now,
         };
@@ -118,9 +120,13 @@ impl Wanted {
         self.is_known
     }
 
-    /// Why a topic cannot be read.
-    pub(crate) fn refusal(&self) -> Option<&Error> {
-        self.refused.values().next()
+    /// The topics that cannot be read.
+    pub(crate) fn refused(&self) -> &TopicRefusals {
+        &self.refused
+    }
+
+    pub(crate) fn refused_mut(&mut self) -> &mut TopicRefusals {
+        &mut self.refused
     }
 
     /// Lists topics if that is due.
@@ -176,7 +182,7 @@ impl Wanted {
             stays
         });
         let topics = &self.topics;
-        self.refused.retain(|name, _| topics.contains_key(name));
+        self.refused.retain(|name| topics.contains_key(name));
     }
 
     /// Takes in a view of the cluster; whether a caller has to be told something.
@@ -206,11 +212,7 @@ impl Wanted {
                 !code.is_retriable()
             };
             if is_refused {
-                let error = Error::from_code(code, None)
-                    .calling("Metadata")
-                    .topic_is(name)
-                    .retriable_is(false);
-                self.refused.insert(Arc::clone(name), error);
+                self.refused.insert(name, code);
             } else {
                 self.refused.remove(name);
             }

@@ -121,7 +121,7 @@ impl Sensor {
 
     /// The sum of the values of the window, by seconds.
     pub(crate) fn rate(&self, at: &Reading) -> f64 {
-        self.live(at).map(|sample| sample.sum).sum::<f64>() / self.elapsed(at)
+        self.recent(at) / self.elapsed(at)
     }
 
     /// How many values there were in the window, by seconds.
@@ -131,12 +131,12 @@ impl Sensor {
 
     /// The sum of the values of the window.
     pub(crate) fn recent(&self, at: &Reading) -> f64 {
-        self.live(at).map(|sample| sample.sum).sum()
+        sum(self.live(at).map(|sample| sample.sum))
     }
 
     /// How many values there were in the window.
     pub(crate) fn recent_times(&self, at: &Reading) -> f64 {
-        self.live(at).map(|sample| sample.count as f64).sum()
+        sum(self.live(at).map(|sample| sample.count as f64))
     }
 
     /// Their average over the window; NaN without values.
@@ -171,6 +171,11 @@ impl Sensor {
         let elapsed = since + at.window.sample.saturating_mul(padding);
         elapsed.max(Duration::from_millis(1)).as_secs_f64()
     }
+}
+
+/// The sum of values; 0.0 of none, for which `Iterator::sum` gives -0.0.
+fn sum(values: impl Iterator<Item = f64>) -> f64 {
+    values.fold(0.0, |sum, value| sum + value)
 }
 
 #[cfg(test)]
@@ -215,6 +220,25 @@ mod tests {
         let last = reading(begin + 200 * SECOND);
         assert!(sensor.average(&last).is_nan() && sensor.max(&last).is_nan());
         assert_eq!((sensor.rate(&last), sensor.total()), (0.0, 32.0));
+    }
+
+    #[test]
+    fn without_values_rates_and_sums_are_zero_and_not_negative() {
+        let begin = start();
+        let mut sensor = Sensor::default();
+        let signs = |sensor: &Sensor, at: &Reading| {
+            let read = [
+                Sensor::rate,
+                Sensor::times_rate,
+                Sensor::recent,
+                Sensor::recent_times,
+            ];
+            read.map(|read| read(sensor, at).to_bits())
+        };
+        assert_eq!(signs(&sensor, &reading(begin)), [0; 4]);
+        assert_eq!(sensor.total().to_bits(), 0);
+        sensor.record(&reading(begin), 4.0);
+        assert_eq!(signs(&sensor, &reading(begin + 200 * SECOND)), [0; 4]);
     }
 
     #[test]

@@ -186,6 +186,9 @@ impl<T: Clone> Accumulator<T> {
             }
         }
         for (index, id) in open.rest() {
+            if self.fail_unencoded(cluster, index, id) {
+                continue;
+            }
             let error =
                 Error::new(Kind::Protocol, "the answer leaves out a partition").calling("Produce");
             self.retry(now, cluster, index, id, error, true);
@@ -198,6 +201,9 @@ impl<T: Clone> Accumulator<T> {
             return;
         };
         for (index, id) in sent.batches {
+            if self.fail_unencoded(cluster, index, id) {
+                continue;
+            }
             let error = orphan.error.clone();
             if orphan.sent {
                 let queue = self.queues.get_mut(index);
@@ -249,6 +255,9 @@ impl<T: Clone> Accumulator<T> {
         id: BatchId,
         row: &PartitionProduceResponse,
     ) {
+        if self.fail_unencoded(cluster, index, id) {
+            return;
+        }
         let remembers_five = self.remembers_five(cluster, sent.link);
         let Some(queue) = self.queues.get_mut(index) else {
             return;
@@ -419,6 +428,17 @@ impl<T: Clone> Accumulator<T> {
             self.fates.failed(&mut cluster.context, &batch, error);
         }
         self.sent_shrank(cluster, index);
+    }
+
+    /// Fails a batch that its request went out without, as it does not encode; says whether it is one.
+    fn fail_unencoded(&mut self, cluster: &mut Cluster, index: usize, id: BatchId) -> bool {
+        let queue = self.queues.get_mut(index);
+        let batch = queue.and_then(|queue| queue.sent_batch(id));
+        let Some(error) = batch.and_then(|batch| batch.unencoded().cloned()) else {
+            return false;
+        };
+        self.fail(cluster, index, id, error);
+        true
     }
 
     /// Fails a batch whose sequence number can no longer be used. The fate of the batches behind it that were sent before is

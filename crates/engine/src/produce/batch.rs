@@ -117,8 +117,16 @@ pub(super) struct Batch<T> {
 #[derive(Debug)]
 enum Data {
     Building(BatchBuilder),
-    /// Bytes with the stamp they were made with; set once the request was encoded.
-    Built(Arc<OnceLock<Bytes>>, Option<Stamp>),
+    /// Bytes with the stamp they were made with.
+    Built(Arc<Encoded>, Option<Stamp>),
+}
+
+/// What encoding a batch led to, once its request was encoded.
+#[derive(Debug, Default)]
+struct Encoded {
+    bytes: OnceLock<Bytes>,
+    /// Why the request went out without the batch.
+    failure: OnceLock<Error>,
 }
 
 impl<T: Clone> Batch<T> {
@@ -133,14 +141,22 @@ impl<T: Clone> Batch<T> {
 
     /// How large it was on the wire; `None` before its bytes were made.
     pub(super) fn size(&self) -> Option<BatchSize> {
-        let Data::Built(cell, _) = &self.data else {
+        let Data::Built(encoded, _) = &self.data else {
             return None;
         };
         Some(BatchSize {
-            wire: cell.get()?.len(),
+            wire: encoded.bytes.get()?.len(),
             plain: self.plain,
             largest_record: self.largest,
         })
+    }
+
+    /// Why the last request went out without the batch, if it did: no broker has seen this attempt.
+    pub(super) fn unencoded(&self) -> Option<&Error> {
+        match &self.data {
+            Data::Building(_) => None,
+            Data::Built(encoded, _) => encoded.failure.get(),
+        }
     }
 
     /// The fate of a batch that failed with `error`.
@@ -155,23 +171,23 @@ impl<T: Clone> Batch<T> {
 
     /// The bytes to send, or how to make them; from now on they are kept for a repeat.
     pub(super) fn load(&mut self) -> Load {
-        let cell = Arc::new(OnceLock::new());
-        let built = Data::Built(Arc::clone(&cell), self.stamp);
+        let encoded = Arc::new(Encoded::default());
+        let built = Data::Built(Arc::clone(&encoded), self.stamp);
         let contents = match std::mem::replace(&mut self.data, built) {
             Data::Building(builder) => Contents::New(builder),
             Data::Built(before, stamp) if stamp == self.stamp => {
                 self.data = Data::Built(Arc::clone(&before), stamp);
                 return Load {
-                    contents: Contents::Same(before.get().cloned()),
-                    cell: before,
+                    contents: Contents::Same(before.bytes.get().cloned()),
+                    encoded: before,
                     stamp: self.stamp,
                 };
             }
-            Data::Built(before, _) => Contents::Restamped(before.get().cloned()),
+            Data::Built(before, _) => Contents::Restamped(before.bytes.get().cloned()),
         };
         Load {
             contents,
-            cell,
+            encoded,
             stamp: self.stamp,
         }
     }
@@ -206,11 +222,12 @@ impl<T: Clone> Batch<T> {
 
     /// Two builders: the first with the first `half` records, the second with all others.
     fn rebuilt(&self, config: &Config, half: u32) -> Result<[BatchBuilder; 2], String> {
-        let Data::Built(cell, _) = &self.data else {
+        let Data::Built(encoded, _) = &self.data else {
             return Err("the batch was never sent".to_owned());
         };
         let say = |cause: records::RecordsError| cause.to_string();
-        let bytes = cell.get().cloned().ok_or("the batch was never sent")?;
+        let bytes = encoded.bytes.get().cloned();
+        let bytes = bytes.ok_or("the batch was never sent")?;
         let batch = records::batches(bytes)
             .next()
             .ok_or("the batch is empty")?
@@ -265,7 +282,7 @@ impl Format {
 #[derive(Debug)]
 pub(super) struct Load {
     contents: Contents,
-    cell: Arc<OnceLock<Bytes>>,
+    encoded: Arc<Encoded>,
     stamp: Option<Stamp>,
 }
 
@@ -282,7 +299,16 @@ enum Contents {
 impl Load {
     /// The bytes to send to a broker that takes `format`. What is kept for a repeat is a batch in any case: the next
     /// attempt may go to a newer broker.
+    ///
+    /// # Errors
+    /// The batch does not encode, which it knows then: see [`Batch::unencoded`].
     pub(super) fn finish(self, format: Format) -> Result<Bytes, Error> {
+        let encoded = Arc::clone(&self.encoded);
+        self.bytes(format)
+            .map_err(|error| encoded.failure.get_or_init(|| error).clone())
+    }
+
+    fn bytes(self, format: Format) -> Result<Bytes, Error> {
         let batch = self.finish_batch(format)?;
         let Format::MessageSet(magic, codec, level) = format else {
             return Ok(batch);
@@ -311,12 +337,32 @@ impl Load {
                 bytes.freeze()
             }
         };
-        // The cell is fresh: nobody else has set it.
-        Ok(self.cell.get_or_init(|| bytes).clone())
+        // Nobody else has set them.
+        Ok(self.encoded.bytes.get_or_init(|| bytes).clone())
     }
 }
 
 fn refused(cause: records::RecordsError) -> Error {
     let text = format!("the batch does not encode: {cause}");
     Error::new(Kind::Argument, text)
+}
+
+#[cfg(test)]
+use crate::produce::stamp::Identity;
+
+#[cfg(test)]
+impl<T> Batch<T> {
+    /// Replaces the records by bytes that no request can be made of.
+    pub(super) fn spoil(&mut self) {
+        let encoded = Encoded::default();
+        encoded
+            .bytes
+            .get_or_init(|| Bytes::from_static(b"no batch"));
+        let identity = Identity { id: 1, epoch: -1 };
+        let stamp = Stamp {
+            identity,
+            sequence: 0,
+        };
+        self.data = Data::Built(Arc::new(encoded), Some(stamp));
+    }
 }

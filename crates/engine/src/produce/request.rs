@@ -61,7 +61,7 @@ impl Unfinished for Parcel {
         (ApiKey::Produce, self.version)
     }
 
-    /// Compresses and sums what is new, and makes the request.
+    /// Compresses and sums what is new, and makes the request, without the batches that do not encode.
     fn finish(self: Box<Self>) -> Result<Outgoing, Error> {
         let Parcel {
             token,
@@ -72,10 +72,17 @@ impl Unfinished for Parcel {
             timeout,
             topics,
         } = *self;
-        let topic_data = topics
-            .into_iter()
-            .map(|topic| topic.finish(format))
-            .collect::<Result<_, Error>>()?;
+        let mut failure = None;
+        let mut topic_data = Vec::with_capacity(topics.len());
+        for topic in topics {
+            let topic = topic.finish(format, &mut failure);
+            if !topic.partition_data.is_empty() {
+                topic_data.push(topic);
+            }
+        }
+        if let Some(error) = failure.filter(|_| topic_data.is_empty()) {
+            return Err(error);
+        }
         let timeout_ms = i32::try_from(timeout.as_millis()).unwrap_or(i32::MAX);
         let request = Request::Produce(ProduceRequest {
             transactional_id: transactional_id.map(|id| (&*id).into()),
@@ -96,27 +103,27 @@ impl Unfinished for Parcel {
 }
 
 impl ParcelTopic {
-    fn finish(self, format: Format) -> Result<TopicProduceData, Error> {
+    /// The topic of the request. `failure` keeps the first error of a batch that is left out.
+    fn finish(self, format: Format, failure: &mut Option<Error>) -> TopicProduceData {
         let name = self.name;
-        let partition_data = self
-            .partitions
-            .into_iter()
-            .map(|(index, load)| {
-                let records = load
-                    .finish(format)
-                    .map_err(|error| error.partition_is(&name, index))?;
-                Ok(PartitionProduceData {
+        let mut partition_data = Vec::with_capacity(self.partitions.len());
+        for (index, load) in self.partitions {
+            match load.finish(format) {
+                Ok(records) => partition_data.push(PartitionProduceData {
                     index,
                     records: Some(records),
                     ..Default::default()
-                })
-            })
-            .collect::<Result<_, Error>>()?;
-        Ok(TopicProduceData {
+                }),
+                Err(error) => {
+                    failure.get_or_insert_with(|| error.partition_is(&name, index));
+                }
+            }
+        }
+        TopicProduceData {
             name: (&*name).into(),
             topic_id: self.id,
             partition_data,
             ..Default::default()
-        })
+        }
     }
 }

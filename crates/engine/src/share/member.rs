@@ -203,8 +203,8 @@ impl Member {
 
     /// The error that polls raise.
     pub(crate) fn obstacle(&self) -> Option<&Error> {
-        let refusal = || self.wanted.as_ref().and_then(Wanted::refusal);
-        self.trouble.as_ref().or_else(refusal)
+        let refused = || Some(self.wanted.as_ref()?.refused().next()?.0);
+        self.trouble.as_ref().or_else(refused)
     }
 
     // --- steps

@@ -9,6 +9,8 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
 
+use crate::bridge::calls::Guarded;
+
 /// From this size on, work on bytes takes longer than letting other threads run.
 const LONG: usize = 64 << 10;
 
@@ -32,7 +34,7 @@ pub(super) fn from_buffer(data: &Bound<'_, PyAny>) -> PyResult<Option<Bytes>> {
         return Ok(None);
     }
     // Its owner may change it meanwhile.
-    let copy = data.py().get_type::<PyBytes>().call1((data,))?;
+    let copy = data.py().get_type::<PyBytes>().guarded_call((data,))?;
     Ok(Some(shared(copy.cast_into()?)))
 }
 

@@ -8,7 +8,7 @@ use pyo3::types::PyBytes;
 use super::messages::number;
 use super::notation::Notation;
 use super::{data, given, objects};
-use crate::errors;
+use crate::bridge::errors;
 
 /// A whole request.
 #[pyfunction]

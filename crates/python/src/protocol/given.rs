@@ -8,14 +8,15 @@ use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{
-    PyBool, PyByteArray, PyBytes, PyDict, PyFloat, PyInt, PyList, PyMapping, PyMemoryView,
-    PySequence, PyString, PyTuple,
+    PyBool, PyByteArray, PyBytes, PyDict, PyFloat, PyInt, PyList, PyMemoryView, PyString, PyTuple,
 };
 
 use super::data;
 use super::names::Names;
 use super::notation::Notation;
 use super::objects::uuid_class;
+use crate::bridge::calls;
+use crate::bridge::calls::Guarded;
 
 /// Bytes from here on are shared with their Python object; to copy fewer costs less.
 const SHARED: usize = 4 << 10;
@@ -70,9 +71,8 @@ impl<'py> Given<'_, 'py> {
         if let Ok(dict) = self.value.cast::<PyDict>() {
             return dict.get_item(name);
         }
-        let mapping = self.value.cast::<PyMapping>()?;
-        if mapping.contains(name)? {
-            mapping.get_item(name).map(Some)
+        if self.value.guarded_contains(name)? {
+            self.value.guarded_item(name).map(Some)
         } else {
             Ok(None)
         }
@@ -107,7 +107,7 @@ impl<'py> Given<'_, 'py> {
 
 /// An exception of the caller's objects.
 fn python(error: PyErr) -> FormError {
-    FormError::value(error.to_string())
+    FormError::value(Python::attach(|py| calls::shown(py, &error)))
 }
 
 impl FormValue for Given<'_, '_> {
@@ -128,7 +128,7 @@ impl FormValue for Given<'_, '_> {
             return Err(self.wanted("an int"));
         }
         // An int, or what says that it stands for one, as numpy's integers do.
-        match self.value.extract::<i64>() {
+        match self.value.guarded_int::<i64>() {
             Ok(value) => range.holds(value),
             Err(error) if error.is_instance_of::<PyOverflowError>(py) => {
                 Err(range.misses(self.value))
@@ -177,10 +177,10 @@ impl FormValue for Given<'_, '_> {
                 .map_err(|error| FormError::value(format!("{error}")));
         }
         let class = uuid_class(py).map_err(python)?;
-        if !self.value.is_instance(class).map_err(python)? {
+        if !self.value.guarded_is_instance(class).map_err(python)? {
             return Err(self.wanted("a uuid.UUID"));
         }
-        let bytes = self.value.getattr(intern!(py, "bytes"));
+        let bytes = self.value.guarded_attribute(intern!(py, "bytes"));
         bytes
             .and_then(|bytes| bytes.extract())
             .map(Uuid)
@@ -200,11 +200,11 @@ impl FormValue for Given<'_, '_> {
             || self.value.is_instance_of::<PyMemoryView>();
         if bytes
             || self.value.is_instance_of::<PyString>()
-            || self.value.cast::<PySequence>().is_err()
+            || !self.value.guarded_is_sequence().map_err(python)?
         {
             return Err(self.wanted("a list"));
         }
-        for item in self.value.try_iter().map_err(python)? {
+        for item in self.value.guarded_items().map_err(python)? {
             each(&self.inner(&item.map_err(python)?))?;
         }
         Ok(())
@@ -214,9 +214,9 @@ impl FormValue for Given<'_, '_> {
         if let Ok(dict) = self.value.cast::<PyDict>() {
             return Ok(dict.len());
         }
-        match self.value.cast::<PyMapping>() {
-            Ok(mapping) => mapping.len().map_err(python),
-            Err(_) => Err(self.wanted("a dict")),
+        match self.value.guarded_mapping().map_err(python)? {
+            Some(_) => self.value.guarded_length().map_err(python),
+            None => Err(self.wanted("a dict")),
         }
     }
 
@@ -251,12 +251,12 @@ impl FormValue for Given<'_, '_> {
 
     fn stranger(&self, known: &[Name]) -> Option<String> {
         let is_known = |name: &str| name == UNKNOWN || known.iter().any(|k| k.as_str() == name);
-        for key in self.value.try_iter().ok()? {
+        for key in self.value.guarded_items().ok()? {
             let key = key.ok()?;
             match key.extract::<&str>() {
                 Ok(name) if is_known(name) => {}
                 Ok(name) => return Some(name.to_owned()),
-                Err(_) => return key.repr().ok().map(|key| key.to_string()),
+                Err(_) => return key.guarded_repr().ok(),
             }
         }
         None

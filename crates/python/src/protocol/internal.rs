@@ -4,7 +4,7 @@ use bytes::Bytes;
 use ottla_protocol::internal::{Identified, Part, Topic, identify, identify_control as control};
 use pyo3::prelude::*;
 
-use crate::errors;
+use crate::bridge::errors;
 
 /// The message, its version, and where it begins.
 type RecordPart = (Option<&'static str>, i16, usize);

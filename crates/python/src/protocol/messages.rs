@@ -6,7 +6,7 @@ use pyo3::types::PyBytes;
 
 use super::notation::Notation;
 use super::{data, given, objects};
-use crate::errors;
+use crate::bridge::errors;
 
 /// The bytes of a message.
 #[pyfunction]

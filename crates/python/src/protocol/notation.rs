@@ -2,7 +2,8 @@
 
 use pyo3::prelude::*;
 
-use crate::errors;
+use crate::bridge::calls::Guarded;
+use crate::bridge::errors;
 
 /// How bytes, uuids and unknown tagged fields are written, and which fields are left out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,7 +23,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Notation {
             Ok("json") => Ok(Self::Json),
             _ => Err(errors::argument(&format!(
                 "form is \"python\" or \"json\", and was {}",
-                form.repr()?
+                form.guarded_repr()?
             ))),
         }
     }

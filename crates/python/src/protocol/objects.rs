@@ -9,6 +9,8 @@ use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString};
 
 use super::names::Names;
 use super::notation::Notation;
+use crate::bridge::calls;
+use crate::bridge::calls::Guarded;
 
 /// What a version of a message looks like from Python: a dictionary.
 pub(super) fn object<'py>(
@@ -183,7 +185,7 @@ impl Sink for Objects<'_> {
 /// A `uuid.UUID`. Most of those on the wire are the one that stands for none.
 fn uuid(py: Python<'_>, value: Uuid) -> PyResult<Bound<'_, PyAny>> {
     static ZERO: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    let make = |value: Uuid| uuid_class(py)?.call1((py.None(), PyBytes::new(py, &value.0)));
+    let make = |value: Uuid| uuid_class(py)?.guarded_call((py.None(), PyBytes::new(py, &value.0)));
     if value.is_zero() {
         let zero = ZERO.get_or_try_init(py, || make(value).map(Bound::unbind))?;
         return Ok(zero.bind(py).clone());
@@ -194,5 +196,5 @@ fn uuid(py: Python<'_>, value: Uuid) -> PyResult<Bound<'_, PyAny>> {
 /// The class `uuid.UUID`.
 pub(super) fn uuid_class(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
     static CLASS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    CLASS.import(py, "uuid", "UUID")
+    calls::class(&CLASS, py, "uuid", "UUID")
 }

@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyTuple};
 
 use super::data;
-use crate::errors;
+use crate::bridge::errors;
 
 /// Reads what a Fetch response or a Produce request holds. What is cut short at the end is left out.
 #[pyfunction]

@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use super::messages::number;
 use super::notation::Notation;
 use super::{given, objects};
-use crate::errors;
+use crate::bridge::errors;
 
 /// The response that carries an error wherever it has a place for one.
 #[pyfunction]

@@ -5,7 +5,7 @@ use ottla_protocol::{ApiKey, ErrorCode};
 use pyo3::prelude::*;
 
 use super::messages::number;
-use crate::errors;
+use crate::bridge::errors;
 
 /// Every message: its name, its lowest and highest version.
 #[pyfunction]

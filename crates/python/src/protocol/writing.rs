@@ -12,7 +12,8 @@ use pyo3::pybacked::PyBackedStr;
 use pyo3::types::{PyBytes, PyTuple};
 
 use super::data;
-use crate::errors;
+use crate::bridge::calls::Guarded;
+use crate::bridge::errors;
 
 /// The bytes of records.
 #[pyfunction]
@@ -79,21 +80,25 @@ impl Given {
         let bytes = |at: usize, what: &str| payload(&field(at)?, || format!("records[{i}].{what}"));
         let int = |at: usize, what: &str| {
             let number = field(at)?;
-            number.extract::<i64>().map_err(|_| {
-                errors::protocol(&format!("records[{i}].{what}: {number} is not an int64"))
+            number.guarded_int::<i64>().or_else(|_| {
+                let shown = number.guarded_str()?;
+                Err(errors::protocol(&format!(
+                    "records[{i}].{what}: {shown} is not an int64"
+                )))
             })
         };
         let mut headers = Vec::new();
-        for (h, header) in field(3)?.try_iter()?.enumerate() {
+        for (h, header) in field(3)?.guarded_items()?.enumerate() {
             let header = header?;
             let pair = PyTuple::type_object(record.py())
-                .call1((&header,))
+                .guarded_call((&header,))
                 .and_then(|pair| pair.extract::<(PyBackedStr, Bound<'_, PyAny>)>());
-            let (name, value) = pair.map_err(|_| {
-                errors::protocol(&format!(
-                    "records[{i}].headers[{h}]: a pair of a str and bytes or None wanted, {header:?} given"
-                ))
-            })?;
+            let Ok((name, value)) = pair else {
+                let shown = header.guarded_repr()?;
+                return Err(errors::protocol(&format!(
+                    "records[{i}].headers[{h}]: a pair of a str and bytes or None wanted, {shown} given"
+                )));
+            };
             let value = payload(&value, || format!("records[{i}].headers[{h}]"))?;
             headers.push((name, value));
         }

@@ -6,12 +6,14 @@
 //! Types are those of Spark's `from_avro`, but for times, which keep their unit: an enum is a string, `fixed` is binary, a union of
 //! several types a struct of `member0`, `member1`...
 
+mod columns;
 mod input;
 mod reader;
 mod resolve;
 mod schema;
 mod writer;
 
+pub use columns::avro_schema;
 pub(crate) use input::put_long;
 pub(crate) use reader::Avro;
 pub(crate) use schema::{Kind, Logical, Node, Place, Schema};

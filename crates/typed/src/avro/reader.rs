@@ -76,10 +76,14 @@ pub(super) enum Literal {
 }
 
 impl Avro {
-    /// The columns of a reader's schema. All are nullable: a record may have no value.
-    pub(crate) fn of_schema(schema: &Schema) -> Result<(Fields, Self), SchemaError> {
+    /// The columns of a reader's schema, or those of them that are selected. All are nullable: a record may have no value.
+    pub(crate) fn of_schema(
+        schema: &Schema,
+        select: Option<&[String]>,
+    ) -> Result<(Fields, Self), SchemaError> {
         let targets = Targets {
             schema,
+            select,
             budget: Budget::default(),
         };
         let root = targets.of(schema.root, &mut Vec::new(), 0)?;
@@ -186,6 +190,8 @@ impl Target {
 
 struct Targets<'a> {
     schema: &'a Schema,
+    /// Of the record that is the root.
+    select: Option<&'a [String]>,
     budget: Budget,
 }
 
@@ -265,9 +271,12 @@ impl Targets<'_> {
                         name
                     )));
                 }
+                let select = self.select.filter(|_| self.is_root(place));
+                column::check_selection(select, fields.iter().map(|field| &*field.name))?;
                 above.push(place);
                 let fields = fields
                     .iter()
+                    .filter(|field| column::is_selected(select, &field.name))
                     .map(|field| self.field(field, above, depth + 1))
                     .collect::<Result<Vec<_>, _>>()?;
                 above.pop();
@@ -283,6 +292,18 @@ impl Targets<'_> {
             }
             Kind::Union(branches) => self.union(branches, above, depth)?,
         })
+    }
+
+    /// Whether the fields of a record are the columns: it is the root, or the only type of it beside null.
+    fn is_root(&self, place: Place) -> bool {
+        let root = self.schema.root;
+        match &self.schema.node(root).kind {
+            Kind::Union(branches) => {
+                let mut types = branches.iter().filter(|branch| !self.is_null(**branch));
+                types.next() == Some(&place) && types.next().is_none()
+            }
+            _ => place == root,
+        }
     }
 
     fn field(

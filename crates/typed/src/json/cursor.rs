@@ -75,19 +75,25 @@ impl<'a> Cursor<'a> {
         is_here
     }
 
-    /// A string, without a copy unless it has escapes.
+    /// The string that begins here, without a copy unless it has escapes.
     #[inline]
     pub(crate) fn string(&mut self) -> Filled<Cow<'a, str>> {
+        match self.byte() {
+            b'\'' => self.quoted::<b'\''>(),
+            _ => self.quoted::<b'"'>(),
+        }
+    }
+
+    #[inline]
+    fn quoted<const QUOTE: u8>(&mut self) -> Filled<Cow<'a, str>> {
         let start = self.at + 1;
         self.at = start;
-        match self.run()? {
-            b'"' => Ok(Cow::Borrowed(self.closed(start))),
-            _ => {
-                let mut text = self.since(start).to_owned();
-                self.unescape(&mut text)?;
-                Ok(Cow::Owned(text))
-            }
+        if self.run::<QUOTE>()? == QUOTE {
+            return Ok(Cow::Borrowed(self.closed(start)));
         }
+        let mut text = self.since(start).to_owned();
+        self.unescape::<QUOTE>(&mut text)?;
+        Ok(Cow::Owned(text))
     }
 
     /// A number's text, and whether it is whole.
@@ -133,17 +139,19 @@ impl<'a> Cursor<'a> {
             return Err(Bad::new(format!("it nests more than {DEEPEST} levels")));
         }
         match self.peek() {
-            b'"' => self.skip_string(),
+            b'"' => self.skip_string::<b'"'>(),
+            b'\'' => self.skip_string::<b'\''>(),
             b'{' => {
                 self.at += 1;
                 if self.take(b'}') {
                     return Ok(());
                 }
                 loop {
-                    if self.peek() != b'"' {
-                        return Err(self.malformed("a field's name is wanted"));
+                    match self.peek() {
+                        b'"' => self.skip_string::<b'"'>()?,
+                        b'\'' => self.skip_string::<b'\''>()?,
+                        _ => return Err(self.malformed("a field's name is wanted")),
                     }
-                    self.skip_string()?;
                     self.expect(b':', "behind a field's name")?;
                     self.skip(depth + 1)?;
                     if !self.take(b',') {
@@ -166,9 +174,10 @@ impl<'a> Cursor<'a> {
             b'0'..=b'9' => self.number().map(drop),
             b'-' if !self.rest().starts_with("-I") => self.number().map(drop),
             // Not of JSON's standard, but of Python's json.dumps, and read by Spark.
-            _ if ["true", "false", "null", "NaN", "Infinity", "-Infinity"]
+            _ if ["true", "false", "null", "NaN"]
                 .iter()
-                .any(|word| self.word(word)) =>
+                .any(|word| self.word(word))
+                || self.infinity().is_some() =>
             {
                 Ok(())
             }
@@ -177,9 +186,23 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    fn skip_string(&mut self) -> Filled {
+    /// An infinity that is written as a word, in the ways that Spark reads.
+    pub(crate) fn infinity(&mut self) -> Option<f64> {
+        let words = [
+            ("Infinity", f64::INFINITY),
+            ("+Infinity", f64::INFINITY),
+            ("+INF", f64::INFINITY),
+            ("-Infinity", f64::NEG_INFINITY),
+            ("-INF", f64::NEG_INFINITY),
+        ];
+        words
+            .into_iter()
+            .find_map(|(word, value)| self.word(word).then_some(value))
+    }
+
+    fn skip_string<const QUOTE: u8>(&mut self) -> Filled {
         self.at += 1;
-        while self.run()? == b'\\' {
+        while self.run::<QUOTE>()? == b'\\' {
             self.at += 2;
         }
         self.at += 1;
@@ -222,7 +245,7 @@ impl<'a> Cursor<'a> {
 
     /// Goes on inside of a string to its next quote or backslash, which is returned and not taken. Eight bytes at a time.
     #[inline]
-    fn run(&mut self) -> Filled<u8> {
+    fn run<const QUOTE: u8>(&mut self) -> Filled<u8> {
         let bytes = self.text.as_bytes();
         while let Some(eight) = bytes
             .get(self.at..self.at + 8)
@@ -232,7 +255,7 @@ impl<'a> Cursor<'a> {
             let zero = |word: u64| word.wrapping_sub(ONES) & !word & HIGH_BITS;
             // Bit 7 of a byte is set for a quote, a backslash and what is below a space; a borrow can set it wrongly only in a
             // byte behind a right one.
-            let special = zero(word ^ (ONES * u64::from(b'"')))
+            let special = zero(word ^ (ONES * u64::from(QUOTE)))
                 | zero(word ^ (ONES * u64::from(b'\\')))
                 | (word.wrapping_sub(ONES * 0x20) & !word & HIGH_BITS);
             if special != 0 {
@@ -243,7 +266,7 @@ impl<'a> Cursor<'a> {
         }
         loop {
             match bytes.get(self.at) {
-                Some(byte @ (b'"' | b'\\')) => return Ok(*byte),
+                Some(byte) if *byte == QUOTE || *byte == b'\\' => return Ok(*byte),
                 Some(0..=0x1f) => return Err(self.malformed("a string holds a control character")),
                 Some(_) => self.at += 1,
                 None => return Err(self.malformed("a string does not end")),
@@ -253,10 +276,10 @@ impl<'a> Cursor<'a> {
 
     /// The rest of a string from its first backslash on.
     #[cold]
-    fn unescape(&mut self, text: &mut String) -> Filled {
+    fn unescape<const QUOTE: u8>(&mut self, text: &mut String) -> Filled {
         loop {
             let start = self.at;
-            if self.run()? == b'"' {
+            if self.run::<QUOTE>()? == QUOTE {
                 text.push_str(self.closed(start));
                 return Ok(());
             }
@@ -265,7 +288,7 @@ impl<'a> Cursor<'a> {
             let escape = self.byte();
             self.at += 1;
             text.push(match escape {
-                b'"' | b'\\' | b'/' => char::from(escape),
+                b'"' | b'\'' | b'\\' | b'/' => char::from(escape),
                 b'b' => '\u{8}',
                 b'f' => '\u{c}',
                 b'n' => '\n',
@@ -281,22 +304,21 @@ impl<'a> Cursor<'a> {
         }
     }
 
+    /// The character of an escape, or of two that are a pair of surrogates. A surrogate that stands alone is `?`, as where Java
+    /// writes such a text as UTF-8.
     fn unicode(&mut self) -> Filled<char> {
         let first = self.hex()?;
-        let lone = "a surrogate of UTF-16 stands alone";
-        if !(0xd800..0xe000).contains(&first) {
-            return char::from_u32(first).ok_or_else(|| self.malformed(lone));
+        if (0xd800..0xdc00).contains(&first) && self.rest().starts_with("\\u") {
+            let behind_first = self.at;
+            self.at += 2;
+            let second = self.hex()?;
+            if (0xdc00..0xe000).contains(&second) {
+                let pair = 0x1_0000 + ((first - 0xd800) << 10) + (second - 0xdc00);
+                return Ok(char::from_u32(pair).unwrap_or('?'));
+            }
+            self.at = behind_first;
         }
-        if first >= 0xdc00 || !self.rest().starts_with("\\u") {
-            return Err(self.malformed(lone));
-        }
-        self.at += 2;
-        let second = self.hex()?;
-        if !(0xdc00..0xe000).contains(&second) {
-            return Err(self.malformed(lone));
-        }
-        char::from_u32(0x1_0000 + ((first - 0xd800) << 10) + (second - 0xdc00))
-            .ok_or_else(|| self.malformed(lone))
+        Ok(char::from_u32(first).unwrap_or('?'))
     }
 
     fn hex(&mut self) -> Filled<u32> {

@@ -1,12 +1,19 @@
 //! From tokens to columns.
 
 use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
+use base64::alphabet::STANDARD;
+use base64::engine::{GeneralPurpose, GeneralPurposeConfig};
 
 use super::cursor::Cursor;
 use crate::column::{Column, List, Struct, Values};
 use crate::error::{Bad, Filled, SchemaError};
-use crate::{number, time};
+use crate::{number, text, time};
+
+/// Padding is wanted, and bits that stand in no byte are not looked at.
+const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &STANDARD,
+    GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true),
+);
 
 /// Refuses maps that no JSON object fills.
 pub(crate) fn check(columns: &Struct) -> Result<(), SchemaError> {
@@ -36,12 +43,13 @@ fn check_column(column: &Column) -> Result<(), SchemaError> {
 
 /// A whole value: one object, whose fields become a row of the columns.
 pub(crate) fn object(columns: &mut Struct, row: usize, value: &[u8]) -> Filled {
-    let text = std::str::from_utf8(value).map_err(|error| {
-        Bad::new(format!(
-            "it is not JSON: byte {} is not UTF-8",
-            error.valid_up_to()
-        ))
-    })?;
+    match std::str::from_utf8(value) {
+        Ok(text) => whole(columns, row, text),
+        Err(_) => whole(columns, row, &text::replaced(value)),
+    }
+}
+
+fn whole(columns: &mut Struct, row: usize, text: &str) -> Filled {
     let mut cursor = Cursor::new(text);
     if cursor.is_at_end() {
         return Err(Bad::new("it is empty"));
@@ -65,7 +73,7 @@ fn fields(columns: &mut Struct, row: usize, cursor: &mut Cursor<'_>) -> Filled {
     let mut guess = 0;
     let mut filled = 0;
     loop {
-        if cursor.peek() != b'"' {
+        if !matches!(cursor.peek(), b'"' | b'\'') {
             return Err(cursor.malformed("a field's name is wanted"));
         }
         let name = cursor.string()?;
@@ -125,7 +133,7 @@ fn value(column: &mut Column, cursor: &mut Cursor<'_>) -> Filled {
         }),
         Values::Decimal(wanted, values) => {
             let unscaled = match first {
-                b'"' => number::decimal(&cursor.string()?, *wanted)?,
+                b'"' | b'\'' => number::decimal_of_text(&cursor.string()?, *wanted)?,
                 b'-' | b'0'..=b'9' => number::decimal(cursor.number()?.0, *wanted)?,
                 _ => return Err(cursor.wanted("a decimal")),
             };
@@ -133,12 +141,7 @@ fn value(column: &mut Column, cursor: &mut Cursor<'_>) -> Filled {
         }
         Values::Date(values) => {
             let text = text(cursor, first, "a date")?;
-            let moment = time::Moment::parse(&text);
-            values.push(
-                moment
-                    .ok_or_else(|| Bad::wanted("a date as 2026-11-23", &text))?
-                    .day,
-            );
+            values.push(time::date(&text)?);
         }
         Values::Time32(unit, values) => {
             let text = text(cursor, first, "a time of day")?;
@@ -152,7 +155,7 @@ fn value(column: &mut Column, cursor: &mut Cursor<'_>) -> Filled {
         }
         Values::Timestamp(kind, values) => {
             let moment = match first {
-                b'"' => {
+                b'"' | b'\'' => {
                     let text = cursor.string()?;
                     time::Moment::timestamp(&text, kind.unit, kind.is_local)?
                 }
@@ -170,7 +173,7 @@ fn value(column: &mut Column, cursor: &mut Cursor<'_>) -> Filled {
             values.push(moment);
         }
         Values::Text(slices) => match first {
-            b'"' => slices.push(cursor.string()?.as_bytes())?,
+            b'"' | b'\'' => slices.push(cursor.string()?.as_bytes())?,
             _ => slices.push(cursor.raw()?.as_bytes())?,
         },
         Values::Binary(slices) => slices.push(&base64(cursor, first)?)?,
@@ -217,37 +220,56 @@ fn integer<T: std::str::FromStr>(cursor: &mut Cursor<'_>, wanted: &'static str) 
 fn special(cursor: &mut Cursor<'_>, first: u8, wanted: &str) -> Filled<Option<f64>> {
     match first {
         b'0'..=b'9' => Ok(None),
-        b'"' => {
+        b'"' | b'\'' => {
             let text = cursor.string()?;
             number::not_finite(&text)
                 .map(Some)
                 .ok_or_else(|| Bad::wanted(wanted, &text))
         }
         b'N' if cursor.word("NaN") => Ok(Some(f64::NAN)),
-        b'I' if cursor.word("Infinity") => Ok(Some(f64::INFINITY)),
-        b'-' if cursor.word("-Infinity") => Ok(Some(f64::NEG_INFINITY)),
-        b'-' => Ok(None),
-        _ => Err(cursor.wanted(wanted)),
+        _ => match cursor.infinity() {
+            Some(value) => Ok(Some(value)),
+            None if first == b'-' => Ok(None),
+            None => Err(cursor.wanted(wanted)),
+        },
     }
 }
 
 fn float<T: std::str::FromStr>(cursor: &mut Cursor<'_>) -> Filled<T> {
     let (text, _) = cursor.number()?;
+    // The whole number -0 has no sign, as in Java.
+    let text = if text == "-0" { "0" } else { text };
     text.parse().map_err(|_| Bad::wanted("a number", text))
 }
 
 fn text<'a>(cursor: &mut Cursor<'a>, first: u8, wanted: &str) -> Filled<std::borrow::Cow<'a, str>> {
-    if first == b'"' {
-        return cursor.string();
+    match first {
+        b'"' | b'\'' => cursor.string(),
+        _ => Err(cursor.wanted(wanted)),
     }
-    Err(cursor.wanted(wanted))
 }
 
 fn base64(cursor: &mut Cursor<'_>, first: u8) -> Filled<Vec<u8>> {
     let text = text(cursor, first, "a string in base64")?;
-    STANDARD
+    BASE64
         .decode(text.as_bytes())
-        .map_err(|_| Bad::wanted("base64", &text))
+        .ok()
+        .or_else(|| by_fours(text.as_bytes()))
+        .ok_or_else(|| Bad::wanted("base64", &text))
+}
+
+/// Base64 as Spark's reader takes it: white space may stand between groups of four characters, and any of them may end with padding.
+fn by_fours(mut text: &[u8]) -> Option<Vec<u8>> {
+    let mut bytes = Vec::new();
+    loop {
+        text = text.trim_ascii_start();
+        if text.is_empty() {
+            return Some(bytes);
+        }
+        let (group, rest) = text.split_at_checked(4)?;
+        BASE64.decode_vec(group, &mut bytes).ok()?;
+        text = rest;
+    }
 }
 
 fn elements(list: &mut List, cursor: &mut Cursor<'_>, first: u8) -> Filled {
@@ -275,7 +297,7 @@ fn entries(list: &mut List, cursor: &mut Cursor<'_>, first: u8) -> Filled {
     cursor.take(b'{');
     if !cursor.take(b'}') {
         loop {
-            if cursor.peek() != b'"' {
+            if !matches!(cursor.peek(), b'"' | b'\'') {
                 return Err(cursor.malformed("a key is wanted"));
             }
             let name = cursor.string()?;

@@ -7,7 +7,7 @@ use arrow_schema::{DataType, Field, Fields, TimeUnit};
 use rustc_hash::FxHashMap;
 
 use super::descriptor::{DELIMITED_MESSAGE, FieldType, File, MessageType};
-use super::wire::{Value, Wire};
+use super::wire::{Value, Wire, WireType};
 use crate::column::{self, Budget, Column, List, Struct, Values};
 use crate::error::{Bad, Filled, SchemaError};
 use crate::frame::Framed;
@@ -28,13 +28,21 @@ pub(crate) struct Protobuf {
 struct Message {
     fields: Vec<Member>,
     by_number: FxHashMap<u32, usize>,
-    /// By its number, the oneof of a field that is not read.
-    passed_over: FxHashMap<u32, u64>,
+    /// By its number, a field of a oneof that is not read.
+    passed_over: FxHashMap<u32, PassedOver>,
+}
+
+/// A field that takes the place of other members of its oneof, and of which nothing else is wanted.
+#[derive(Debug, Clone, Copy)]
+struct PassedOver {
+    oneof: u64,
+    wire: WireType,
 }
 
 #[derive(Debug, Clone)]
 struct Member {
     kind: Kind,
+    wire: WireType,
     cardinality: Cardinality,
     oneof: Option<u64>,
     has_presence: bool,
@@ -76,13 +84,20 @@ enum Scalar {
 }
 
 impl Protobuf {
-    pub(crate) fn new(file: File, message: Option<&str>) -> Result<(Fields, Self), SchemaError> {
+    /// The columns of a message, or those of them that are selected: of the others no type has to have a column.
+    pub(crate) fn new(
+        file: &File,
+        message: Option<&str>,
+        select: Option<&[String]>,
+    ) -> Result<(Fields, Self), SchemaError> {
         let name = file.message_named(message)?;
-        let (fields, root) = Builder {
-            file: &file,
+        let builder = Builder {
+            file,
             budget: Budget::default(),
-        }
-        .message(&name, &mut Vec::new())?;
+        };
+        let known = builder.of(&name)?.fields.iter();
+        column::check_selection(select, known.map(|field| field.name.as_str()))?;
+        let (fields, root) = builder.message(&name, &mut Vec::new(), select)?;
         Ok((fields, Self { name, root }))
     }
 
@@ -95,10 +110,10 @@ impl Protobuf {
                     self.root.by_number.insert(number, index);
                 }
                 None => {
-                    let oneof = all.get(place).and_then(|member| member.oneof);
+                    let passed_over = all.get(place).and_then(Member::passed_over);
                     self.root
                         .passed_over
-                        .extend(oneof.map(|oneof| (number, oneof)));
+                        .extend(passed_over.map(|passed_over| (number, passed_over)));
                 }
             }
         }
@@ -161,6 +176,7 @@ impl Builder<'_> {
         &self,
         name: &str,
         above: &mut Vec<String>,
+        select: Option<&[String]>,
     ) -> Result<(Fields, Message), SchemaError> {
         if above.iter().any(|outer| outer == name) {
             return Err(SchemaError(format!(
@@ -176,7 +192,16 @@ impl Builder<'_> {
         let mut fields = Vec::new();
         let mut members = Vec::new();
         let mut by_number = FxHashMap::default();
+        let mut passed_over = FxHashMap::default();
         for field in &self.of(name)?.fields {
+            if !column::is_selected(select, &field.name) {
+                let wire = wire_type(field.kind);
+                passed_over.extend(field.oneof.zip(wire).map(|(oneof, wire)| {
+                    let field_of_oneof = PassedOver { oneof, wire };
+                    (field.number, field_of_oneof)
+                }));
+                continue;
+            }
             self.budget.spend()?;
             let (data_type, member) = self
                 .member(field, above)
@@ -189,7 +214,7 @@ impl Builder<'_> {
         let message = Message {
             fields: members,
             by_number,
-            passed_over: FxHashMap::default(),
+            passed_over,
         };
         Ok((fields.into(), message))
     }
@@ -206,14 +231,16 @@ impl Builder<'_> {
         field: &FieldType,
         above: &mut Vec<String>,
     ) -> Result<(DataType, Member), SchemaError> {
+        let wire = wire_type(field.kind).ok_or_else(|| unknown_type(field.kind))?;
         let member = |kind, cardinality| Member {
             kind,
+            wire,
             cardinality,
             oneof: field.oneof,
             has_presence: field.has_presence,
         };
         if field.is_repeated && field.kind == 11 && self.of(&field.type_name)?.is_map_entry {
-            let (entry, message) = self.message(&field.type_name, above)?;
+            let (entry, message) = self.message(&field.type_name, above, None)?;
             let [key, value] = entry.as_ref() else {
                 return Err(SchemaError::new(
                     "the entry of a map has other fields than key and value",
@@ -253,7 +280,7 @@ impl Builder<'_> {
                 return Ok((data_type, Kind::Timestamp));
             }
             11 => {
-                let (fields, message) = self.message(&field.type_name, above)?;
+                let (fields, message) = self.message(&field.type_name, above, None)?;
                 return Ok((DataType::Struct(fields), Kind::Message(message)));
             }
             12 => (DataType::Binary, Scalar::Bytes),
@@ -282,11 +309,7 @@ impl Builder<'_> {
                     "its feature message_encoding is DELIMITED: it is written as a group, which no column is made of",
                 ));
             }
-            other => {
-                return Err(SchemaError(format!(
-                    "its type has number {other}, which is not known"
-                )));
-            }
+            other => return Err(unknown_type(other)),
         };
         Ok((data_type, Kind::Scalar(scalar)))
     }
@@ -299,8 +322,10 @@ impl Message {
         let mut wire = Wire(bytes);
         while let Some((number, value)) = wire.field()? {
             let Some(&index) = self.by_number.get(&number) else {
-                if let Some(oneof) = self.passed_over.get(&number) {
-                    self.keep_last(*oneof, None, columns, row, &mut inner);
+                if let Some(field) = self.passed_over.get(&number)
+                    && field.wire == value.wire_type()
+                {
+                    self.keep_last(field.oneof, None, columns, row, &mut inner);
                 }
                 continue;
             };
@@ -309,6 +334,10 @@ impl Message {
             else {
                 continue;
             };
+            // Another wire type than the descriptor's makes it an unknown field, as for Google's libraries.
+            if !member.is_on_the_wire_as(value) {
+                continue;
+            }
             let is_message = member.kind.is_message();
             match (member.cardinality, value) {
                 (Cardinality::One, Value::Bytes(part)) if is_message => {
@@ -374,7 +403,7 @@ impl Message {
         let mut place = 0;
         let mut wire = Wire(bytes);
         while let Some((number, value)) = wire.field()? {
-            if self.by_number.get(&number) == Some(&index) {
+            if self.by_number.get(&number) == Some(&index) && member.is_on_the_wire_as(value) {
                 let before = list.next();
                 member.entry(list, value)?;
                 if superseded.binary_search(&place).is_ok() {
@@ -412,6 +441,18 @@ impl Message {
 }
 
 impl Member {
+    fn passed_over(&self) -> Option<PassedOver> {
+        let wire = self.wire;
+        self.oneof.map(|oneof| PassedOver { oneof, wire })
+    }
+
+    /// Whether a value has the wire type of the descriptor; many numbers may stand in bytes, too.
+    fn is_on_the_wire_as(&self, value: Value<'_>) -> bool {
+        let found = value.wire_type();
+        let may_be_packed = self.cardinality == Cardinality::Many && self.wire != WireType::Group;
+        found == self.wire || may_be_packed && found == WireType::Bytes
+    }
+
     /// Elements of a list, or an entry of a map.
     fn add(&self, column: &mut Column, value: Value<'_>) -> Filled {
         match &mut column.values {
@@ -511,7 +552,7 @@ fn single(kind: &Kind, column: &mut Column, value: Value<'_>) -> Filled {
             }
         }
         (Kind::Scalar(kind), value) => scalar(*kind, &mut column.values, value)?,
-        _ => return Err(other_wire(value)),
+        _ => return Err(unfit()),
     }
     column.push_valid();
     Ok(())
@@ -558,7 +599,7 @@ fn scalar(kind: Scalar, values: &mut Values, value: Value<'_>) -> Filled {
             slices.push(bytes)?;
         }
         (Scalar::Bytes, Values::Binary(slices), Value::Bytes(bytes)) => slices.push(bytes)?,
-        (_, _, value) => return Err(other_wire(value)),
+        _ => return Err(unfit()),
     }
     Ok(())
 }
@@ -579,21 +620,24 @@ fn timestamp(bytes: &[u8]) -> Filled<i64> {
     all.ok_or_else(|| Bad::new(format!("{seconds} seconds since 1970 are no time")))
 }
 
+/// How a value of this `FieldDescriptorProto.Type` stands on the wire.
+fn wire_type(kind: u64) -> Option<WireType> {
+    Some(match kind {
+        1 | 6 | 16 => WireType::Fixed64,
+        2 | 7 | 15 => WireType::Fixed32,
+        3..=5 | 8 | 13 | 14 | 17 | 18 => WireType::Varint,
+        9 | 11 | 12 => WireType::Bytes,
+        10 | DELIMITED_MESSAGE => WireType::Group,
+        _ => return None,
+    })
+}
+
 fn zigzag(value: u64) -> i64 {
     (value >> 1) as i64 ^ -((value & 1) as i64)
 }
 
-fn other_wire(value: Value<'_>) -> Bad {
-    let found = match value {
-        Value::Varint(_) => "a number",
-        Value::Fixed64(_) => "8 bytes",
-        Value::Fixed32(_) => "4 bytes",
-        Value::Bytes(_) => "bytes with a length",
-        Value::Group => "a group",
-    };
-    Bad::new(format!(
-        "{found} stand where the descriptor has another type"
-    ))
+fn unknown_type(kind: u64) -> SchemaError {
+    SchemaError(format!("its type has number {kind}, which is not known"))
 }
 
 fn unfit() -> Bad {

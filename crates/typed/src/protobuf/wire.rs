@@ -19,6 +19,28 @@ pub(super) enum Value<'a> {
     Group,
 }
 
+/// How a value stands on the wire.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum WireType {
+    Varint,
+    Fixed64,
+    Fixed32,
+    Bytes,
+    Group,
+}
+
+impl Value<'_> {
+    pub(super) fn wire_type(self) -> WireType {
+        match self {
+            Value::Varint(_) => WireType::Varint,
+            Value::Fixed64(_) => WireType::Fixed64,
+            Value::Fixed32(_) => WireType::Fixed32,
+            Value::Bytes(_) => WireType::Bytes,
+            Value::Group => WireType::Group,
+        }
+    }
+}
+
 impl<'a> Wire<'a> {
     /// The next field; `None` at the end.
     pub(super) fn field(&mut self) -> Filled<Option<(u32, Value<'a>)>> {

@@ -6,14 +6,14 @@ use arrow_array::types::{Decimal128Type, Float64Type, Int32Type, TimestampMicros
 use arrow_schema::{DataType, Field, Fields, TimeUnit};
 
 use super::{decode, field, numbers, row, texts};
-use crate::{DecodeError, Decoder, Framing, Missing, Mode, Row, SchemaId};
+use crate::{DecodeError, Decoder, Framing, MOST_NEW_IDS, Missing, Mode, Row, SchemaId};
 
 fn record(fields: &str) -> String {
     format!(r#"{{"type":"record","name":"R","namespace":"n","fields":[{fields}]}}"#)
 }
 
 fn plain(reader: &str, writer: Option<&str>) -> Decoder {
-    Decoder::avro(reader, &[], writer, Framing::Plain).unwrap()
+    Decoder::avro(reader, &[], writer, Framing::Plain, None).unwrap()
 }
 
 fn reason(decoder: &Decoder, value: &[u8]) -> String {
@@ -119,7 +119,7 @@ fn a_reader_of_a_later_version() {
     );
 
     let unfit = record(r#"{"name":"old","type":"string"}"#);
-    let refused = Decoder::avro(&unfit, &[], Some(&writer), Framing::Plain)
+    let refused = Decoder::avro(&unfit, &[], Some(&writer), Framing::Plain, None)
         .unwrap_err()
         .to_string();
     assert!(
@@ -127,7 +127,7 @@ fn a_reader_of_a_later_version() {
         "{refused}"
     );
     let lacking = record(r#"{"name":"z","type":"int"}"#);
-    assert!(Decoder::avro(&lacking, &[], Some(&writer), Framing::Plain).is_err());
+    assert!(Decoder::avro(&lacking, &[], Some(&writer), Framing::Plain, None).is_err());
 }
 
 #[test]
@@ -231,13 +231,13 @@ fn columns_that_were_given_take_what_fits() {
 #[test]
 fn each_schema_id_has_its_own_writer() {
     let reader = record(r#"{"name":"a","type":"long"}"#);
-    let mut decoder = Decoder::avro(&reader, &[], None, Framing::Confluent).unwrap();
+    let mut decoder = Decoder::avro(&reader, &[], None, Framing::Confluent, None).unwrap();
     let (one, two, three) = (
         b"\0\0\0\0\x01\x06".as_slice(),
         b"\0\0\0\0\x02\x02x\x08".as_slice(),
         b"\0\0\0\0\x03\x06".as_slice(),
     );
-    let ids = decoder.unknown_ids([one, two, one, three].into_iter().map(row));
+    let ids = decoder.unknown_ids([one, two, one, three].into_iter().map(row), MOST_NEW_IDS);
     assert_eq!(
         ids,
         [
@@ -272,7 +272,7 @@ fn each_schema_id_has_its_own_writer() {
     );
     assert!(
         decoder
-            .unknown_ids([one, two].into_iter().map(row))
+            .unknown_ids([one, two].into_iter().map(row), MOST_NEW_IDS)
             .is_empty()
     );
 
@@ -295,7 +295,7 @@ fn each_schema_id_has_its_own_writer() {
 #[test]
 fn a_decode_ends_at_the_first_schema_that_is_not_known() {
     let reader = record(r#"{"name":"a","type":"long"}"#);
-    let mut decoder = Decoder::avro(&reader, &[], None, Framing::Confluent).unwrap();
+    let mut decoder = Decoder::avro(&reader, &[], None, Framing::Confluent, None).unwrap();
     let (one, two) = (
         b"\0\0\0\0\x01\x06".as_slice(),
         b"\0\0\0\0\x02\x08".as_slice(),
@@ -330,7 +330,7 @@ fn few_bytes_do_not_make_many_elements() {
     assert!(reason(&skipping, count).contains("elements that take no bytes"));
     let looped = r#"{"type":"record","name":"L","fields":[{"name":"next","type":["null","L"]}]}"#;
     assert!(
-        Decoder::avro(looped, &[], None, Framing::Plain)
+        Decoder::avro(looped, &[], None, Framing::Plain, None)
             .unwrap_err()
             .to_string()
             .contains("contains itself")
@@ -340,6 +340,27 @@ fn few_bytes_do_not_make_many_elements() {
         Some(&record(&format!(r#"{{"name":"l","type":{looped}}}"#))),
     );
     assert!(reason(&skipping, &[2; 100_000]).contains("levels"));
+    // Nor is it refused where it is not selected.
+    let root = record(&format!(
+        r#"{{"name":"l","type":{looped}}},{{"name":"n","type":"long"}}"#
+    ));
+    for (schema, value) in [
+        (root.clone(), &[2, 0, 8][..]),
+        (format!("[\"null\",{root}]"), &[2, 2, 0, 8]),
+    ] {
+        let of = |name: &str| {
+            let select = [name.to_owned()];
+            Decoder::avro(&schema, &[], None, Framing::Plain, Some(&select))
+        };
+        let batch = decode(&of("n").unwrap(), &[value], Mode::Fail)
+            .unwrap()
+            .batch;
+        assert_eq!(numbers(&batch, 0), [Some(4)]);
+        assert_eq!(
+            of("x").unwrap_err().to_string(),
+            "column \"x\" is selected, and the schema has l, n"
+        );
+    }
 }
 
 #[test]
@@ -356,11 +377,11 @@ fn a_schema_that_is_none_is_refused() {
         r#"[{"type":"enum","name":"E","symbols":[]},{"type":"enum","name":"E","symbols":[]}]"#,
     ] {
         assert!(
-            Decoder::avro(text, &[], None, Framing::Plain).is_err(),
+            Decoder::avro(text, &[], None, Framing::Plain, None).is_err(),
             "{text}"
         );
     }
-    let one = Decoder::avro("\"long\"", &[], None, Framing::Plain).unwrap();
+    let one = Decoder::avro("\"long\"", &[], None, Framing::Plain, None).unwrap();
     assert_eq!(
         numbers(&decode(&one, &[b"\x08"], Mode::Fail).unwrap().batch, 0),
         [Some(4)]
@@ -376,7 +397,7 @@ fn small_schemas_do_not_make_many_columns() {
             r#"{{"type":"record","name":"R{level}","fields":[{{"name":"a","type":{schema}}},{{"name":"b","type":"R{below}"}}]}}"#
         );
     }
-    let refused = Decoder::avro(&schema, &[], None, Framing::Plain)
+    let refused = Decoder::avro(&schema, &[], None, Framing::Plain, None)
         .unwrap_err()
         .to_string();
     assert!(refused.contains("columns"), "{refused}");
@@ -421,7 +442,7 @@ fn a_decimal_of_more_digits_than_a_column_keeps_its_scale() {
         .batch;
     assert_eq!(batch.column(0).as_binary::<i32>().value(0), b"\x04\xd2");
     let scale = bytes_of(r#""logicalType":"decimal","precision":64,"scale":3"#);
-    assert!(Decoder::avro(&scale, &[], Some(&writer), Framing::Plain).is_err());
+    assert!(Decoder::avro(&scale, &[], Some(&writer), Framing::Plain, None).is_err());
 }
 
 #[test]
@@ -565,7 +586,7 @@ fn an_alias_takes_no_field_of_another() {
         ]
     );
     let lacking = of(r#"{"name":"b","aliases":["a"],"type":"long"}"#);
-    assert!(Decoder::avro(&lacking, &[], Some(&writer), Framing::Plain).is_err());
+    assert!(Decoder::avro(&lacking, &[], Some(&writer), Framing::Plain, None).is_err());
 }
 
 /// Types that name each other are deep in a text that is not.
@@ -582,26 +603,26 @@ fn a_schema_may_not_be_deeper_than_the_stack() {
     let (root, references) = types.split_first().unwrap();
     let mut references = references.to_vec();
     references.reverse();
-    let refused = Decoder::avro(root, &references, None, Framing::Plain).unwrap_err();
+    let refused = Decoder::avro(root, &references, None, Framing::Plain, None).unwrap_err();
     assert_eq!(
         refused.to_string(),
         "the Avro schema nests more than 100 levels"
     );
     let (root, references) = (r#""R90""#, references.get(..91).unwrap());
-    assert!(Decoder::avro(root, references, None, Framing::Plain).is_ok());
+    assert!(Decoder::avro(root, references, None, Framing::Plain, None).is_ok());
     let nested = r#"["null",["int","string"]]"#;
-    assert!(Decoder::avro(nested, &[], None, Framing::Plain).is_err());
+    assert!(Decoder::avro(nested, &[], None, Framing::Plain, None).is_err());
 }
 
 #[test]
 fn a_batch_asks_for_so_many_schemas_and_what_has_none_is_bad_in_it_alone() {
     let reader = record(r#"{"name":"a","type":"long"}"#);
-    let mut decoder = Decoder::avro(&reader, &[], None, Framing::Confluent).unwrap();
+    let mut decoder = Decoder::avro(&reader, &[], None, Framing::Confluent, None).unwrap();
     let values: Vec<Vec<u8>> = (0..5_000_u32)
         .map(|id| [&[0][..], &id.to_be_bytes(), &[6]].concat())
         .collect();
     let rows = || values.iter().map(|value| row(value));
-    let ids = decoder.unknown_ids(rows().chain(rows()));
+    let ids = decoder.unknown_ids(rows().chain(rows()), MOST_NEW_IDS);
     assert_eq!(ids, (0..1_000).map(SchemaId::Number).collect::<Vec<_>>());
     decoder.add_writer(ids[0], &reader, &[]);
     let missing = Missing::from_iter([(ids[1], "it is not there yet".to_owned())]);
@@ -616,5 +637,5 @@ fn a_batch_asks_for_so_many_schemas_and_what_has_none_is_bad_in_it_alone() {
         "its schema 1 cannot be used: it is not there yet"
     );
     assert!(reason(4_000).contains("at most 1000 new ids"));
-    assert!(decoder.unknown_ids(rows()).contains(&ids[1]));
+    assert!(decoder.unknown_ids(rows(), MOST_NEW_IDS).contains(&ids[1]));
 }

@@ -10,7 +10,7 @@ use crate::{DecodeError, Decoder, Framing, Mode};
 
 /// The member of the reader's union that takes the value; `Err` is why none does.
 fn taken(writer: &str, reader: &str, value: &[u8]) -> Result<usize, String> {
-    let decoder = Decoder::avro(reader, &[], Some(writer), Framing::Plain)
+    let decoder = Decoder::avro(reader, &[], Some(writer), Framing::Plain, None)
         .map_err(|error| error.to_string())?;
     let batch = match decode(&decoder, &[value], Mode::Fail) {
         Ok(decoded) => decoded.batch,
@@ -87,7 +87,14 @@ fn an_alias_names_the_member_of_a_union() {
             r#"{{"type":"record","name":"R","fields":[{{"name":"u","type":{of}}},{{"name":"b","type":"int"}}]}}"#
         )
     };
-    let decoder = Decoder::avro(&row(&reader), &[], Some(&row(&writer)), Framing::Plain).unwrap();
+    let decoder = Decoder::avro(
+        &row(&reader),
+        &[],
+        Some(&row(&writer)),
+        Framing::Plain,
+        None,
+    )
+    .unwrap();
     let decoder = decoder.select(&["u".into()]).unwrap();
     let batch = decode(&decoder, &[b"\0\x0e\x02"], Mode::Fail)
         .unwrap()
@@ -107,7 +114,7 @@ fn nothing_is_promoted_to_an_enum_or_a_fixed_type() {
             let reader = union(&[named.clone(), other.to_owned()]);
             assert_eq!(taken(of, &reader, b"\x02P"), Ok(1), "{of} to {reader}");
             let refused =
-                Decoder::avro(&named, &[], Some(of), Framing::Plain).map(|_| "it is read");
+                Decoder::avro(&named, &[], Some(of), Framing::Plain, None).map(|_| "it is read");
             assert!(
                 refused.unwrap_err().to_string().contains("does not become"),
                 "{of} to {named}"
@@ -115,7 +122,7 @@ fn nothing_is_promoted_to_an_enum_or_a_fixed_type() {
         }
     }
     let is_read = |writer: &str, reader: &str| {
-        Decoder::avro(reader, &[], Some(writer), Framing::Plain).is_ok()
+        Decoder::avro(reader, &[], Some(writer), Framing::Plain, None).is_ok()
     };
     // Names are compared without namespaces, and sizes.
     assert!(is_read(&of_enum("E", N), &of_enum("E", M)));
@@ -193,7 +200,7 @@ fn few_types_do_not_make_many_plans() {
             r#"{{"type":"record","name":"R{level}","fields":[{{"name":"x","type":{reader}}}]}}"#
         );
     }
-    let reader = Decoder::avro(&reader, &[], None, Framing::Confluent).unwrap();
+    let reader = Decoder::avro(&reader, &[], None, Framing::Confluent, None).unwrap();
     let mut decoder = reader;
     let id = crate::SchemaId::Number(1);
     decoder.add_writer(id, &below, &references);
@@ -236,9 +243,9 @@ fn a_time_is_within_a_day() {
             true,
         )]);
         let decoders = [
-            Decoder::avro(&schema, &[], None, Framing::Plain).unwrap(),
+            Decoder::avro(&schema, &[], None, Framing::Plain, None).unwrap(),
             // Of a writer without the logical type, and as another unit.
-            Decoder::avro(&schema, &[], Some(&plain), Framing::Plain).unwrap(),
+            Decoder::avro(&schema, &[], Some(&plain), Framing::Plain, None).unwrap(),
             Decoder::avro_to(micros, Some(&schema), Framing::Plain).unwrap(),
         ];
         for decoder in decoders {
@@ -252,7 +259,7 @@ fn a_time_is_within_a_day() {
         let with_default = |default: i64| {
             let reader = schema.replace("}}]}", &format!(r#"}},"default":{default}}}]}}"#));
             let writer = r#"{"type":"record","name":"R","fields":[]}"#;
-            Decoder::avro(&reader, &[], Some(writer), Framing::Plain)
+            Decoder::avro(&reader, &[], Some(writer), Framing::Plain, None)
         };
         let decoder = with_default(0).unwrap();
         let batch = decode(&decoder, &[b""], Mode::Fail).unwrap().batch;
@@ -274,8 +281,8 @@ fn the_default_of_a_decimal_has_no_more_digits_than_it() {
     };
     let writer = r#"{"type":"record","name":"R","fields":[]}"#;
     // 99 and 100.
-    assert!(Decoder::avro(&reader(r"\u0063"), &[], Some(writer), Framing::Plain).is_ok());
-    let refused = Decoder::avro(&reader(r"\u0064"), &[], Some(writer), Framing::Plain);
+    assert!(Decoder::avro(&reader(r"\u0063"), &[], Some(writer), Framing::Plain, None).is_ok());
+    let refused = Decoder::avro(&reader(r"\u0064"), &[], Some(writer), Framing::Plain, None);
     assert!(
         refused
             .unwrap_err()
@@ -287,7 +294,7 @@ fn the_default_of_a_decimal_has_no_more_digits_than_it() {
 #[test]
 fn the_last_entry_of_a_key_counts() {
     let schema = r#"{"type":"record","name":"R","fields":[{"name":"m","type":{"type":"map","values":"int"}}]}"#;
-    let decoder = Decoder::avro(schema, &[], None, Framing::Plain).unwrap();
+    let decoder = Decoder::avro(schema, &[], None, Framing::Plain, None).unwrap();
     // a 1, b 2 and a 3 in two blocks; one entry; then twenty, of which the keys are two.
     let many: Vec<u8> = std::iter::once(40)
         .chain((0..20_u8).flat_map(|at| [2, b'a' + at % 2, at * 2]))

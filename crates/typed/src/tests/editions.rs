@@ -54,7 +54,7 @@ fn file(fields: &[Vec<u8>], message: &[u8], file: &[u8]) -> Vec<u8> {
 
 /// Whether field `x`, an int32 that is not on the wire, is null.
 fn is_null(file: &[u8]) -> bool {
-    let decoder = Decoder::protobuf(&[file.to_vec()], None, Framing::Plain).unwrap();
+    let decoder = Decoder::protobuf(&[file.to_vec()], None, Framing::Plain, None).unwrap();
     let batch = decode(&decoder, &[b""], Mode::Fail).unwrap().batch;
     let column = batch.column(0).as_primitive::<Int32Type>();
     assert_eq!(column.value(0), 0);
@@ -138,7 +138,7 @@ fn a_delimited_message_is_refused_by_the_name_of_its_feature() {
     ];
     for file in refused {
         let error =
-            Decoder::protobuf(std::slice::from_ref(&file), None, Framing::Plain).unwrap_err();
+            Decoder::protobuf(std::slice::from_ref(&file), None, Framing::Plain, None).unwrap_err();
         let text = error.to_string();
         assert!(
             text.contains("i: its feature message_encoding is DELIMITED"),
@@ -152,7 +152,7 @@ fn a_delimited_message_is_refused_by_the_name_of_its_feature() {
         assert!(error.contains("message_encoding is DELIMITED"), "{error}");
     }
     let read = file(&inner(&of_field(LENGTH_PREFIXED)), b"", &of_file(DELIMITED));
-    let decoder = Decoder::protobuf(&[read], None, Framing::Plain).unwrap();
+    let decoder = Decoder::protobuf(&[read], None, Framing::Plain, None).unwrap();
     let batch = decode(&decoder, &[b"\x0a\x02\x08\x05"], Mode::Fail)
         .unwrap()
         .batch;
@@ -173,7 +173,7 @@ fn a_delimited_message_is_refused_by_the_name_of_its_feature() {
     ]
     .concat();
     let map = file(&[part(2, &of)], &part(3, &entry), &of_file(DELIMITED));
-    let decoder = Decoder::protobuf(&[map], None, Framing::Plain).unwrap();
+    let decoder = Decoder::protobuf(&[map], None, Framing::Plain, None).unwrap();
     let batch = decode(&decoder, &[b"\x0a\x06\x08\x01\x12\x02\x08\x05"], Mode::Fail)
         .unwrap()
         .batch;
@@ -184,7 +184,7 @@ fn a_delimited_message_is_refused_by_the_name_of_its_feature() {
 fn what_is_not_known_of_an_edition_is_refused() {
     let of = |features: &[u8]| file(&[field("x", 1, 5, b"")], b"", &of_file(features));
     for features in [&[8_u8, 9][..], &[40, 9]] {
-        let error = Decoder::protobuf(&[of(features)], None, Framing::Plain).unwrap_err();
+        let error = Decoder::protobuf(&[of(features)], None, Framing::Plain, None).unwrap_err();
         assert!(
             error
                 .to_string()
@@ -194,7 +194,7 @@ fn what_is_not_known_of_an_edition_is_refused() {
     }
     let text = part(12, b"proto9");
     let file = [part(4, &part(1, b"M")), text].concat();
-    let error = Decoder::protobuf(&[file], None, Framing::Plain).unwrap_err();
+    let error = Decoder::protobuf(&[file], None, Framing::Plain, None).unwrap_err();
     assert!(
         error.to_string().contains("the syntax \"proto9\""),
         "{error}"

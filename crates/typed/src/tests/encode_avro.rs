@@ -170,7 +170,7 @@ fn a_decoder_reads_what_was_encoded() {
         {"name":"later","type":["null","R"]}"#,
         "",
     );
-    let decoder = Decoder::avro(&columns, &[], Some(schema), Framing::Plain).unwrap();
+    let decoder = Decoder::avro(&columns, &[], Some(schema), Framing::Plain, None).unwrap();
     // The first of the three has two entries, and the others none; in the last one `later` holds such a record.
     let values: [&[u8]; 2] = [
         b"\x02\x54\x04\x02a\x02\0\0\0\0\0\0\xf0\x3f\x02b\0\0\0",
@@ -282,7 +282,7 @@ fn a_schema_that_is_no_record_takes_one_column() {
     );
     assert!(one("\"string\"", "value", &nullable).is_err());
     // What the decoder makes of a union of several types.
-    let decoder = Decoder::avro(r#"["int","string"]"#, &[], None, Framing::Plain).unwrap();
+    let decoder = Decoder::avro(r#"["int","string"]"#, &[], None, Framing::Plain, None).unwrap();
     let values: [&[u8]; 2] = [b"\0\x0e", b"\x02\x02x"];
     let batch = decode(&decoder, &values, Mode::Fail).unwrap().batch;
     assert_eq!(
@@ -317,7 +317,7 @@ fn bytes_behind_a_schema_id_have_no_length() {
     assert_eq!(written, expected);
     let written: Vec<&[u8]> = written.iter().map(Vec::as_slice).collect();
     for reader in [r#""bytes""#, r#"["null","bytes"]"#] {
-        let mut decoder = Decoder::avro(reader, &[], None, Framing::Confluent).unwrap();
+        let mut decoder = Decoder::avro(reader, &[], None, Framing::Confluent, None).unwrap();
         decoder.add_writer(crate::SchemaId::Number(5), "\"bytes\"", &[]);
         let batch = decode(&decoder, &written, Mode::Fail).unwrap().batch;
         let read: Vec<_> = batch

@@ -15,7 +15,7 @@ fn encoder(message: &str) -> Encoder {
 /// What the decoder reads becomes the same bytes again, in the order of numbers.
 #[test]
 fn a_decoder_reads_what_was_encoded() {
-    let decoder = Decoder::protobuf(&[file()], Some("M"), Framing::Plain).unwrap();
+    let decoder = Decoder::protobuf(&[file()], Some("M"), Framing::Plain, None).unwrap();
     // a 150, b "x", c packed 1, 2 and 300, d with n -1 and with none; and what has no presence and its default.
     let values: [&[u8]; 3] = [
         b"\x08\x96\x01\x12\x01x\x1a\x04\x01\x02\xac\x02\x22\x02\x08\x01",

@@ -76,7 +76,7 @@ proptest! {
 
     #[test]
     fn avro(hostile in prop::collection::vec(prop_oneof![any::<u8>(), Just(0), Just(1), Just(2), Just(0xff)], 0..64)) {
-        let decoder = Decoder::avro(AVRO, &[], None, Framing::Plain).unwrap();
+        let decoder = Decoder::avro(AVRO, &[], None, Framing::Plain, None).unwrap();
         survives(&decoder, b"\x02\x02\x04\x00\x02\x00\x00\x01", &hostile);
     }
 
@@ -84,15 +84,15 @@ proptest! {
     fn avro_schemas(hostile in prop::collection::vec(prop::sample::select(
         vec!["{", "}", "[", "]", "\"type\":", "\"record\"", "\"name\":", "\"R\"", "\"fields\":", "\"int\"", "\"null\"", ",", "\"array\"", "\"items\":",
              "\"default\":", "1", "\"enum\"", "\"symbols\":", "\"logicalType\":", "\"decimal\"", "\"precision\":", "\"bytes\""]), 0..30)) {
-        let mut decoder = Decoder::avro(AVRO, &[], None, Framing::Confluent).unwrap();
+        let mut decoder = Decoder::avro(AVRO, &[], None, Framing::Confluent, None).unwrap();
         decoder.add_writer(SchemaId::Number(1), &hostile.concat(), &[]);
         let _ = decode(&decoder, &[b"\0\0\0\0\x01abc"], Mode::Drop).unwrap();
     }
 
     #[test]
     fn protobuf(hostile in prop::collection::vec(any::<u8>(), 0..64), file in prop::collection::vec(any::<u8>(), 0..64)) {
-        let _ = Decoder::protobuf(&[file], None, Framing::Plain);
-        let decoder = Decoder::protobuf(&[super::protobuf::file()], Some("M"), Framing::Plain).unwrap();
+        let _ = Decoder::protobuf(&[file], None, Framing::Plain, None);
+        let decoder = Decoder::protobuf(&[super::protobuf::file()], Some("M"), Framing::Plain, None).unwrap();
         survives(&decoder, b"\x08\x01\x22\x02\x08\x02", &hostile);
     }
 }

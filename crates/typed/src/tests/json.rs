@@ -131,13 +131,113 @@ fn strings_are_unescaped_and_other_tokens_kept_as_text() {
         text(r#"{"x":"abcdefgh ijklmnop \"q\" rstuvwxyz"}"#).unwrap(),
         "abcdefgh ijklmnop \"q\" rstuvwxyz"
     );
-    for lone in [
-        r#"{"x":"\ud83d"}"#,
-        r#"{"x":"\ude00"}"#,
-        r#"{"x":"\ud83dA"}"#,
-        r#"{"x":"\u12"}"#,
+    assert!(text(r#"{"x":"\u12"}"#).is_err());
+}
+
+/// What Spark 4.3 makes of the same, as are the cases of the tests that follow.
+#[test]
+fn a_surrogate_that_stands_alone_is_a_question_mark() {
+    for (json, wanted) in [
+        (r"\ud83d", "?"),
+        (r"\ude00", "?"),
+        (r"\ud83dA", "?A"),
+        (r"\ud83d\u0041", "?A"),
+        (r"\ud83d\ud83d\ude00", "?\u{1f600}"),
+        (r"\ud83d\n", "?\n"),
     ] {
-        assert!(text(lone).is_err(), "{lone}");
+        assert_eq!(text(&format!("{{\"x\":\"{json}\"}}")).unwrap(), wanted);
+    }
+    assert!(text(r#"{"x":"\ud83d\u12"}"#).is_err());
+}
+
+#[test]
+fn quotes_may_be_single_ones() {
+    for (json, wanted) in [
+        (r#"{"x":'a'}"#, "a"),
+        (r#"{'x':'a\'b'}"#, "a'b"),
+        (r#"{"x":"a\'b"}"#, "a'b"),
+        (r#"{"x":'a"b'}"#, "a\"b"),
+        (r#"{'x':"a'b"}"#, "a'b"),
+        (r#"{'y':'"}','x':'abcdefgh ijklmnop'}"#, "abcdefgh ijklmnop"),
+        (r#"{'y':{'z':['\'']},"x":''}"#, ""),
+    ] {
+        assert_eq!(text(json).unwrap(), wanted, "{json}");
+    }
+    assert_eq!(decimal("{'x':'1.5'}"), Ok(150));
+    assert_eq!(timestamp("{'x':'1970-01-01T00:00:00.000001'}"), Ok(1));
+    for bad in [r#"{"x":'a"}"#, r#"{"x":"a'}"#, r#"{'x":1}"#, "{\"x\":'\t'}"] {
+        assert!(text(bad).is_err(), "{bad}");
+    }
+    let map = crate::column::map(DataType::Utf8, DataType::Int32, true);
+    assert!(one(map, "{'x':{'a':1}}").is_ok());
+}
+
+#[test]
+fn what_is_not_utf_8_is_a_replacement_character() {
+    let decoder = Decoder::json(
+        Fields::from(vec![field("x", DataType::Utf8)]),
+        Framing::Plain,
+    )
+    .unwrap();
+    for (bytes, wanted) in [
+        (&b"a\xffb"[..], "a\u{fffd}b"),
+        (b"\xe0\x80", "\u{fffd}\u{fffd}"),
+        (b"\xed\xa0\x80\xed\xbf\xbf", "\u{fffd}\u{fffd}"),
+        (b"\xf0\x9f\x98", "\u{fffd}"),
+        (b"\xc3", "\u{fffd}"),
+        (b"\xf5\x80\x80\x80", "\u{fffd}\u{fffd}\u{fffd}\u{fffd}"),
+        (b"\xe2(\xa1\xc3\xa9", "\u{fffd}(\u{fffd}\u{e9}"),
+        (b"\xf4\x90\x80\x80", "\u{fffd}\u{fffd}\u{fffd}\u{fffd}"),
+    ] {
+        let value = [b"{\"x\":\"", bytes, b"\"}"].concat();
+        let batch = decode(&decoder, &[&value], Mode::Fail).unwrap().batch;
+        assert_eq!(texts(&batch, 0), [Some(wanted)], "{bytes:?}");
+    }
+    assert!(decode(&decoder, &[b"\xff{}"], Mode::Fail).is_err());
+}
+
+#[test]
+fn infinities_have_the_names_that_spark_reads() {
+    let double = |json: &str| {
+        one(DataType::Float64, &format!("{{\"x\":{json}}}"))
+            .map(|batch| batch.column(0).as_primitive::<Float64Type>().value(0))
+    };
+    for name in ["Infinity", "+Infinity", "+INF"] {
+        assert_eq!(double(name), Ok(f64::INFINITY));
+        assert_eq!(double(&format!("\"{name}\"")), Ok(f64::INFINITY));
+    }
+    for name in ["-Infinity", "-INF"] {
+        assert_eq!(double(name), Ok(f64::NEG_INFINITY));
+        assert_eq!(double(&format!("'{name}'")), Ok(f64::NEG_INFINITY));
+    }
+    for bad in ["INF", "\"INF\"", "\"inf\"", "nan", "\"\"", "+1", "+", "-I"] {
+        assert!(double(bad).is_err(), "{bad}");
+    }
+    // The whole number -0 has no sign.
+    assert!(double("-0").unwrap().is_sign_positive());
+    assert!(double("-0.0").unwrap().is_sign_negative());
+    assert_eq!(text(r#"{"y":-INF,"x":"a"}"#).unwrap(), "a");
+    assert!(decimal(r#"{"x":-INF}"#).is_err());
+}
+
+#[test]
+fn base64_may_end_and_begin_again() {
+    let bytes = |json: &str| {
+        one(DataType::Binary, &format!("{{\"x\":\"{json}\"}}"))
+            .map(|batch| batch.column(0).as_binary::<i32>().value(0).to_vec())
+    };
+    for (json, wanted) in [
+        ("AAEC", &[0, 1, 2][..]),
+        ("AAE=", &[0, 1]),
+        ("AB==", &[0]),
+        ("AA==AA==", &[0, 0]),
+        (r"AAEC\n AAEC", &[0, 1, 2, 0, 1, 2]),
+        ("", &[]),
+    ] {
+        assert_eq!(bytes(json).unwrap(), wanted, "{json}");
+    }
+    for bad in ["AAE", "AA E=", "A", "AA=", "-_-_", "!!"] {
+        assert!(bytes(bad).is_err(), "{bad}");
     }
 }
 
@@ -177,6 +277,12 @@ fn decimals_are_rounded_half_up() {
     assert_eq!(decimal(r#"{"x":1e3}"#), Ok(100_000));
     assert_eq!(decimal(r#"{"x":1.5e-2}"#), Ok(2));
     assert_eq!(decimal(r#"{"x":0e99999999}"#), Ok(0));
+    // Commas in a text do not count.
+    assert_eq!(decimal(r#"{"x":"1,234.50"}"#), Ok(123_450));
+    assert_eq!(decimal(r#"{"x":",-1,2"}"#), Ok(-1_200));
+    assert_eq!(decimal(r#"{"x":"+5."}"#), Ok(500));
+    assert!(decimal(r#"{"x":","}"#).is_err());
+    assert!(decimal(r#"{"x":" 5"}"#).is_err());
     assert_eq!(decimal(r#"{"x":5e-999999999}"#), Ok(0));
     for large in [
         r#"{"x":10000}"#,
@@ -221,6 +327,31 @@ fn timestamps_have_the_forms_that_spark_reads() {
         timestamp(r#"{"x":"0001-01-01"}"#),
         Ok(-62_135_596_800_000_000)
     );
+    // The beginning of a year, a month and an hour; any number of digits of a second.
+    let moment = |text: &str| timestamp(&format!("{{\"x\":\"{text}\"}}"));
+    assert_eq!(moment("1970"), Ok(0));
+    assert_eq!(moment("1970-1"), Ok(0));
+    assert_eq!(moment(r"\t1970-01-01 00\u007f"), Ok(0));
+    assert_eq!(moment("1970-01-01T00:00:00."), Ok(0));
+    assert_eq!(moment("1970-01-01T00:00:00.12345678901234"), Ok(123_456));
+    for (zone, seconds) in [
+        ("UT", 0),
+        ("UT-1", 3600),
+        ("-1:3", 3780),
+        ("-013015", 5415),
+        ("-1:30:15", 5415),
+        (" -18:00", 64_800),
+        (".+0000", 0),
+    ] {
+        let text = format!("1970-01-01T00:00:00{zone}");
+        assert_eq!(moment(&text), Ok(seconds * 1_000_000), "{zone}");
+    }
+    for zone in ["+130", "+18:01", "+1:3:5", "+-1", "z", "+1x", "UTCx"] {
+        assert!(
+            moment(&format!("1970-01-01T00:00:00{zone}")).is_err(),
+            "{zone}"
+        );
+    }
     for bad in [
         "2026-11-23T24:00:00Z",
         "2026-02-29",
@@ -231,8 +362,13 @@ fn timestamps_have_the_forms_that_spark_reads() {
         "2026-11-23T12:00:00Mars",
         "2026-11-23T12:60:00",
         "",
-        "2026",
+        "2026-",
+        "2026 x",
+        "2026-11T00",
         "2026-11-23x",
+        "2026-11-23Z",
+        "2026-11-23T10:",
+        "1234567-01-01",
         "999999-01-01T00:00:00.1234567891Z",
     ] {
         assert!(timestamp(&format!("{{\"x\":\"{bad}\"}}")).is_err(), "{bad}");
@@ -243,6 +379,26 @@ fn timestamps_have_the_forms_that_spark_reads() {
     };
     assert_eq!(days(r#"{"x":"1970-01-02"}"#), Ok(1));
     assert_eq!(days(r#"{"x":"1969-12-31T23:00:00+05:00"}"#), Ok(-1));
+    for text in [
+        "1970",
+        "1970-1",
+        "1970-01-01 tea",
+        "1970-01-01T",
+        r"\n1970-1-1\u0001",
+    ] {
+        assert_eq!(days(&format!("{{\"x\":\"{text}\"}}")), Ok(0), "{text}");
+    }
+    assert_eq!(days(r#"{"x":"-0044-03-15"}"#), Ok(-735_525));
+    assert!(days(r#"{"x":"1234567-01-01"}"#).is_ok());
+    for bad in [
+        "1970-01-01x",
+        "1970-01 tea",
+        "1970-",
+        "1970-01-",
+        "9999999-01-01",
+    ] {
+        assert!(days(&format!("{{\"x\":\"{bad}\"}}")).is_err(), "{bad}");
+    }
 }
 
 #[test]
@@ -315,8 +471,7 @@ fn a_json_schema_has_columns() {
             "id":{"type":"integer"},"name":{"type":["null","string"]},"at":{"$ref":"#/definitions/at"},
             "tags":{"type":"array","items":{"oneOf":[{"type":"null"},{"type":"number"}]}},
             "extra":{"type":"object","additionalProperties":{"type":"boolean"}}}}"##,
-        Framing::Plain,
-    )
+        Framing::Plain, None)
     .unwrap();
     let schema = decoder.schema(Mode::Fail, "").unwrap();
     let types: Vec<_> = schema
@@ -339,12 +494,49 @@ fn a_json_schema_has_columns() {
     );
     assert!(matches!(types[4].1, DataType::Map(..)));
 
-    let looped = r##"{"type":"object","properties":{"a":{"$ref":"#"}}}"##;
-    assert!(
-        Decoder::json_schema(looped, Framing::Plain)
-            .unwrap_err()
-            .to_string()
-            .contains("contains itself")
-    );
-    assert!(Decoder::json_schema(r#"{"type":"string"}"#, Framing::Plain).is_err());
+    assert!(Decoder::json_schema(r#"{"type":"string"}"#, Framing::Plain, None).is_err());
+}
+
+#[test]
+fn a_property_without_one_type_is_the_text_of_its_value() {
+    let schema = r##"{"type":"object","definitions":{"tree":{"type":"object","properties":{"under":{"$ref":"#/definitions/tree"}}}},
+        "properties":{"id":{"type":"integer"},"any":{},"yes":true,"two":{"type":["string","integer"]},"object":{"type":"object"},
+        "one":{"anyOf":[{"type":"string"},{"type":"number"}]},"list":{"type":"array"},"enum":{"enum":["a",1]},
+        "tree":{"$ref":"#/definitions/tree"}}}"##;
+    let decoder = Decoder::json_schema(schema, Framing::Plain, None).unwrap();
+    let value = br#"{"id":1,"any":[1, {}],"yes":"x","two":5,"object":{"a":1},"one":1.5,"list":[1,"a"],"enum":true,
+        "tree":{"under":{"under":{}}}}"#;
+    let batch = decode(&decoder, &[value], Mode::Fail).unwrap().batch;
+    let column = |name: &str| batch.column_by_name(name).unwrap();
+    for (name, wanted) in [
+        ("any", "[1, {}]"),
+        ("yes", "x"),
+        ("two", "5"),
+        ("object", r#"{"a":1}"#),
+        ("one", "1.5"),
+        ("enum", "true"),
+    ] {
+        assert_eq!(column(name).as_string::<i32>().value(0), wanted, "{name}");
+    }
+    let list = column("list").as_list::<i32>().value(0);
+    assert_eq!(list.as_string::<i32>().value(1), "a");
+    let tree = column("tree").as_struct().column(0);
+    assert_eq!(tree.as_string::<i32>().value(0), r#"{"under":{}}"#);
+}
+
+#[test]
+fn a_json_schema_is_wrong_only_in_what_is_selected() {
+    let schema = r##"{"$ref":"#/definitions/root","definitions":{"root":{"type":"object",
+        "properties":{"id":{"type":"integer"},"name":{"type":"text"},"far":{"$ref":"other.json"}}}}}"##;
+    let of = |names: &[&str]| {
+        let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        Decoder::json_schema(schema, Framing::Plain, Some(&names))
+            .and_then(|decoder| decoder.select(&names))
+    };
+    let value: &[u8] = b"{\"id\":1,\"name\":2}";
+    let batch = decode(&of(&["id"]).unwrap(), &[value], Mode::Fail);
+    assert_eq!(numbers(&batch.unwrap().batch, 0), [Some(1)]);
+    assert!(of(&["name"]).is_err());
+    let missing = of(&["id", "x"]).unwrap_err().to_string();
+    assert!(missing.contains("column \"x\" is selected, and the schema has"));
 }

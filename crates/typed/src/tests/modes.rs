@@ -163,7 +163,7 @@ fn selected_columns_are_those_of_the_whole_in_the_order_asked_for() {
         ),
         (Decoder::csv(whole.clone(), b',').unwrap(), b"1,\"x\",3"),
         (
-            Decoder::avro(avro, &[], None, Framing::Plain).unwrap(),
+            Decoder::avro(avro, &[], None, Framing::Plain, None).unwrap(),
             framed,
         ),
         (

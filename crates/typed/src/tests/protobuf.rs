@@ -53,7 +53,7 @@ pub(super) fn file() -> Vec<u8> {
 
 #[test]
 fn a_message_has_a_column_for_each_field() {
-    let decoder = Decoder::protobuf(&[part(1, &file())], Some("M"), Framing::Plain).unwrap();
+    let decoder = Decoder::protobuf(&[part(1, &file())], Some("M"), Framing::Plain, None).unwrap();
     let values: [&[u8]; 3] = [
         // a 150, b "x", c packed 1 and 2 and then 3, d in two parts, of which the later counts, and a field 9 that is not known.
         b"\x08\x96\x01\x12\x01x\x1a\x02\x01\x02\x18\x03\x22\x02\x08\x02\x4a\x01z\x22\x02\x08\x03",
@@ -77,10 +77,10 @@ fn a_message_has_a_column_for_each_field() {
 
 #[test]
 fn what_is_no_protobuf_is_bad() {
-    let decoder = Decoder::protobuf(&[file()], Some("p.M"), Framing::Plain).unwrap();
+    let decoder = Decoder::protobuf(&[file()], Some("p.M"), Framing::Plain, None).unwrap();
     let values: [&[u8]; 6] = [
         b"\x08",
-        b"\x0a\x01x",
+        b"\x1a\x01\x80",
         b"\x12\x05x",
         b"\x12\x01\xff",
         b"\x07",
@@ -95,14 +95,14 @@ fn what_is_no_protobuf_is_bad() {
             "{value:?}"
         );
     }
-    assert!(Decoder::protobuf(&[file()], Some("Other"), Framing::Plain).is_err());
-    assert!(Decoder::protobuf(&[b"\x0a".to_vec()], None, Framing::Plain).is_err());
-    assert!(Decoder::protobuf(&[], None, Framing::Plain).is_err());
+    assert!(Decoder::protobuf(&[file()], Some("Other"), Framing::Plain, None).is_err());
+    assert!(Decoder::protobuf(&[b"\x0a".to_vec()], None, Framing::Plain, None).is_err());
+    assert!(Decoder::protobuf(&[], None, Framing::Plain, None).is_err());
 }
 
 #[test]
 fn indexes_name_the_message_behind_a_schema_id() {
-    let mut decoder = Decoder::protobuf(&[file()], Some("p.M"), Framing::Confluent).unwrap();
+    let mut decoder = Decoder::protobuf(&[file()], Some("p.M"), Framing::Confluent, None).unwrap();
     decoder.add_descriptors(SchemaId::Number(1), &[file()]);
     // One index, 1: the second message; in place of it none, which means the first.
     let values: [&[u8]; 4] = [
@@ -118,13 +118,56 @@ fn indexes_name_the_message_behind_a_schema_id() {
 }
 
 #[test]
-fn a_message_that_contains_itself_is_refused() {
-    let message = [part(1, b"L"), member("next", 1, 1, 11, ".L")].concat();
+fn a_message_that_contains_itself_is_refused_unless_it_is_not_selected() {
+    let message = [
+        part(1, b"L"),
+        member("next", 1, 1, 11, ".L"),
+        member("group", 2, 1, 10, ".L.Group"),
+        member("n", 3, 1, 3, ""),
+    ]
+    .concat();
     let file = [part(1, b"l.proto"), part(4, &message), part(12, b"proto3")].concat();
-    let refused = Decoder::protobuf(&[file], None, Framing::Plain)
-        .unwrap_err()
-        .to_string();
+    let of = |name: Option<&str>| {
+        let names = name.map(|name| vec![name.to_owned()]);
+        Decoder::protobuf(
+            std::slice::from_ref(&file),
+            None,
+            Framing::Plain,
+            names.as_deref(),
+        )
+    };
+    let refused = of(None).unwrap_err().to_string();
     assert!(refused.contains("contains itself"), "{refused}");
+    let refused = of(Some("group")).unwrap_err().to_string();
+    assert!(refused.contains("group"), "{refused}");
+    let value: &[u8] = b"\x0a\x02\x18\x01\x13\x14\x18\x07";
+    let decoded = decode(&of(Some("n")).unwrap(), &[value], Mode::Fail);
+    assert_eq!(numbers(&decoded.unwrap().batch, 0), [Some(7)]);
+    let missing = of(Some("x")).unwrap_err().to_string();
+    assert_eq!(
+        missing,
+        "column \"x\" is selected, and the schema has next, group, n"
+    );
+}
+
+/// As Google's libraries read it, also behind and before a value of the right type.
+#[test]
+fn another_wire_type_is_an_unknown_field() {
+    let decoder = Decoder::protobuf(&[file()], Some("p.M"), Framing::Plain, None).unwrap();
+    let values: [&[u8]; 4] = [
+        // a as bytes; as 8 and as 4 bytes behind 5; as a group before 6.
+        b"\x0a\x01x",
+        b"\x08\x05\x09abcdefgh\x0dabcd",
+        b"\x0b\x0c\x08\x06",
+        // b and d as numbers; c as 4 bytes, and then packed.
+        b"\x10\x07\x20\x07\x1dabcd\x1a\x01\x09",
+    ];
+    let batch = decode(&decoder, &values, Mode::Fail).unwrap().batch;
+    assert_eq!(numbers(&batch, 0), [Some(0), Some(5), Some(6), Some(0)]);
+    assert_eq!(texts(&batch, 1), [Some(""); 4]);
+    let lists = batch.column(2).as_list::<i32>();
+    assert_eq!(lists.value(3).as_primitive::<UInt32Type>().values(), &[9]);
+    assert_eq!(batch.column(3).null_count(), 4);
 }
 
 /// Each message is in the next one; a length takes one byte, since each type stands beside the others.
@@ -143,16 +186,16 @@ fn a_message_may_not_be_deeper_than_the_stack() {
         [part(1, b"l.proto"), messages, part(12, b"proto3")].concat()
     };
     let top = name(18_999);
-    let refused = Decoder::protobuf(&[file(19_000)], Some(&top), Framing::Plain)
+    let refused = Decoder::protobuf(&[file(19_000)], Some(&top), Framing::Plain, None)
         .unwrap_err()
         .to_string();
     assert!(refused.contains("more than 100 levels"), "{refused}");
-    assert!(Decoder::protobuf(&[file(90)], Some("m89"), Framing::Plain).is_ok());
+    assert!(Decoder::protobuf(&[file(90)], Some("m89"), Framing::Plain, None).is_ok());
 }
 
 #[test]
 fn selected_fields_are_those_of_the_whole_message() {
-    let decoder = Decoder::protobuf(&[part(1, &file())], Some("M"), Framing::Plain).unwrap();
+    let decoder = Decoder::protobuf(&[part(1, &file())], Some("M"), Framing::Plain, None).unwrap();
     let decoder = decoder.select(&["b".into(), "a".into()]).unwrap();
     let values: [&[u8]; 2] = [
         b"\x08\x96\x01\x12\x01x\x1a\x02\x01\x02\x22\x02\x08\x02",
@@ -196,7 +239,7 @@ fn a_map_has_defaults_for_what_is_missing_and_the_last_entry_of_a_key() {
             part(12, syntax),
         ]
         .concat();
-        let decoder = Decoder::protobuf(&[file], None, Framing::Plain).unwrap();
+        let decoder = Decoder::protobuf(&[file], None, Framing::Plain, None).unwrap();
         let many: Vec<u8> = (0..20_u8)
             .flat_map(|at| [0x0a, 7, 0x0a, 1, b'a' + at % 2, 0x12, 2, 8, at])
             .collect();
@@ -240,16 +283,16 @@ fn a_message_is_found_behind_a_file_that_has_none() {
     let enums = [part(1, b"e.proto"), part(2, b"p"), part(5, &part(1, b"E"))].concat();
     let files = [file(), enums.clone()];
     for message in [Some("M"), Some("p.M")] {
-        let decoder = Decoder::protobuf(&files, message, Framing::Plain).unwrap();
+        let decoder = Decoder::protobuf(&files, message, Framing::Plain, None).unwrap();
         let batch = decode(&decoder, &[b"\x08\x01"], Mode::Fail).unwrap().batch;
         assert_eq!(numbers(&batch, 0), [Some(1)]);
     }
     // Of the last file that has one, the first.
     let set = [part(1, &file()), part(1, &enums)].concat();
-    let decoder = Decoder::protobuf(&[set], None, Framing::Plain).unwrap();
+    let decoder = Decoder::protobuf(&[set], None, Framing::Plain, None).unwrap();
     assert_eq!(decoder.schema(Mode::Fail, "").unwrap().field(0).name(), "n");
     let refused = |files: &[Vec<u8>], message| {
-        Decoder::protobuf(files, message, Framing::Plain)
+        Decoder::protobuf(files, message, Framing::Plain, None)
             .unwrap_err()
             .to_string()
     };

@@ -10,14 +10,14 @@ import threading
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as f
 
-from ottla.spark.checkpoint import FIRST
-from ottla.spark.formats import OF_KEYS
 from ottla.spark.ingest.identity import Batch
-from ottla.spark.ingest.published import PublishedFolder
+from ottla.spark.ingest.published_folder import PublishedFolder
 from ottla.spark.ingest.settings import PLACE, Settings, Table
 from ottla.spark.ingest.tables import Sink, sink
-from ottla.spark.offsets import Offsets, from_json
-from ottla.spark.storage import Folder
+from ottla.spark.plan.checkpoint import FIRST
+from ottla.spark.shared.formats import OF_KEYS
+from ottla.spark.shared.offsets import Offsets, from_json
+from ottla.spark.shared.storage import Folder
 
 # Seconds until Spark has told the id of a query that it has started.
 PATIENCE = 60.0

@@ -11,14 +11,15 @@ from contextlib import contextmanager
 from pyspark.sql import SparkSession
 
 from ottla.errors import KafkaError
-from ottla.spark.checkpoint import Checkpoint
-from ottla.spark.clients import close_idle, planner
-from ottla.spark.ingest.plain import IngestError
 from ottla.spark.ingest.settings import Settings
-from ottla.spark.offsets import Offsets, to_json
-from ottla.spark.options import ReadOptions
-from ottla.spark.positions import EARLIEST
-from ottla.spark.remembered import OPTION
+from ottla.spark.ingest.spark_errors import IngestError
+from ottla.spark.plan.checkpoint import Checkpoint
+from ottla.spark.plan.positions import EARLIEST
+from ottla.spark.plan.read_options import ReadOptions
+from ottla.spark.plan.topic_history_file import OPTION
+from ottla.spark.read.client_pool import close_idle
+from ottla.spark.read.kafka_log import planner
+from ottla.spark.shared.offsets import Offsets, to_json
 
 # What else says where to begin, in lower case; the last one only beside a group.
 OTHERS = (

@@ -11,9 +11,9 @@ from urllib.parse import unquote
 from pyspark.sql import SparkSession
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
-from ottla.spark.ingest.plain import IngestError, told_plainly
 from ottla.spark.ingest.settings import Table
-from ottla.spark.storage import Folder
+from ottla.spark.ingest.spark_errors import IngestError, told_plainly
+from ottla.spark.shared.storage import Folder
 
 
 def check_folder(spark: SparkSession, table: Table, schema: StructType, place: str) -> None:

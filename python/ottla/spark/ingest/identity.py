@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from ottla.spark.ingest.plain import IngestError
-from ottla.spark.offsets import Offsets, from_json, to_json
+from ottla.spark.ingest.spark_errors import IngestError
+from ottla.spark.shared.offsets import Offsets, from_json, to_json
 
 
 class Batch(NamedTuple):

@@ -16,17 +16,18 @@ from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import DataType
 
-from ottla.spark import ensure_java, plans, register
-from ottla.spark.formats import is_ddl
+from ottla.spark import ensure_java, register
 from ottla.spark.ingest.batches import Batches, filtered, selected
 from ottla.spark.ingest.beginning import Beginning
 from ottla.spark.ingest.columns import check_folder
-from ottla.spark.ingest.plain import IngestError, told_plainly
 from ottla.spark.ingest.report import Report
 from ottla.spark.ingest.settings import AVAILABLE_NOW, ONCE, Settings
+from ottla.spark.ingest.spark_errors import IngestError, told_plainly
 from ottla.spark.ingest.tables import check_package, properties
-from ottla.spark.offsets import Offsets
-from ottla.spark.options import ReadOptions
+from ottla.spark.plan.read_options import ReadOptions
+from ottla.spark.shared import redaction
+from ottla.spark.shared.formats import is_ddl
+from ottla.spark.shared.offsets import Offsets
 
 # Spark gives a process of Python 10 s to start, whatever else the machine does, and there is no setting for it.
 SLOW, STARTS = "Python worker failed to connect back", 4
@@ -142,7 +143,7 @@ def _start(settings: Settings, spark: SparkSession, batches: Batches) -> tuple[S
     """Start the query; with where its first batch begins, unless that is past."""
     _check_schemas(settings)
     beginning = Beginning(spark, settings)
-    frame = spark.readStream.format("ottla").options(**plans.hide(beginning.source)).load()
+    frame = spark.readStream.format("ottla").options(**redaction.hide(beginning.source)).load()
     _check_columns(settings, frame)
     beginning.keep()
     writer = frame.writeStream.foreachBatch(batches).queryName(settings.name)
@@ -218,7 +219,7 @@ def _session(settings: Settings, given: SparkSession | None) -> Iterator[tuple[S
 
 @contextmanager
 def _signals(stop: Stop) -> Iterator[None]:
-    """SIGINT and SIGTERM ask for an end, if this is the main thread."""
+    """SIGINT, SIGTERM and SIGBREAK, which only Windows has, ask for an end, if this is the main thread."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -226,10 +227,10 @@ def _signals(stop: Stop) -> Iterator[None]:
     def ask(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - a handler's signature
         stop.ask()
 
-    numbers = (signal.SIGINT, signal.SIGTERM)
-    before = [signal.signal(number, ask) for number in numbers]
+    numbers = {signal.SIGINT, signal.SIGTERM, getattr(signal, "SIGBREAK", signal.SIGTERM)}
+    before = {number: signal.signal(number, ask) for number in numbers}
     try:
         yield
     finally:
-        for number, handler in zip(numbers, before, strict=True):
+        for number, handler in before.items():
             signal.signal(number, handler)

@@ -8,8 +8,8 @@ import uuid
 from typing import NamedTuple
 
 from ottla.spark.ingest.identity import Batch, check, set_back
-from ottla.spark.ingest.plain import IngestError
-from ottla.spark.storage import Folder
+from ottla.spark.ingest.spark_errors import IngestError
+from ottla.spark.shared.storage import Folder
 
 # Plans that are kept, as many as Spark keeps batches in a checkpoint.
 KEPT = 100

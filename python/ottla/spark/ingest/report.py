@@ -5,10 +5,10 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
-from ottla.spark.progress import offsets_of
+from ottla.spark.read.progress import offsets_of
 
 if TYPE_CHECKING:
-    from ottla.spark.offsets import Offsets
+    from ottla.spark.shared.offsets import Offsets
 
 # Seconds between two lines of a log, and between two drawings in a terminal.
 LOGGED, DRAWN = 10.0, 0.2

@@ -14,8 +14,8 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from ottla.errors import ConfigError
-from ottla.spark.formats import CORRUPT, OF_KEYS, PERMISSIVE
-from ottla.spark.options import ReadOptions
+from ottla.spark.plan.read_options import ReadOptions
+from ottla.spark.shared.formats import CORRUPT, OF_KEYS, PERMISSIVE
 
 FormatName: TypeAlias = Literal["parquet", "delta", "iceberg"]
 FORMATS: tuple[FormatName, ...] = ("parquet", "delta", "iceberg")
@@ -495,7 +495,7 @@ def _check_properties(options: ReadOptions) -> None:
 
 
 def _check(options: ReadOptions, properties: tuple[tuple[str, str], ...], unless: str | None = None) -> None:
-    from ottla.spark.clients import close_idle, consumer
+    from ottla.spark.read.client_pool import close_idle, consumer
 
     try:
         with consumer(replace(options, properties=properties)):

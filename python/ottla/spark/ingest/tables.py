@@ -2,21 +2,16 @@
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
-from contextlib import suppress
 from typing import Any, NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
 
 from ottla.errors import ConfigError
+from ottla.spark.ingest.delta_history import BATCH, OFFSETS, QUERY, DeltaHistory
 from ottla.spark.ingest.identity import Batch, is_added
-from ottla.spark.ingest.published import PublishedFolder
+from ottla.spark.ingest.published_folder import PublishedFolder
 from ottla.spark.ingest.settings import FormatName, Settings, Table
-from ottla.spark.storage import Folder
-
-# In the summary of each snapshot of Iceberg, and the user metadata of each commit of Delta: which batch of which query
-# it is. Earlier versions of ottla kept no offsets, and nothing in Delta.
-QUERY, BATCH, OFFSETS = "ottla.query", "ottla.batch", "ottla.offsets"
+from ottla.spark.shared.storage import Folder
 
 
 class Package(NamedTuple):
@@ -140,12 +135,13 @@ class DeltaTable(Sink):
     def __init__(self, spark: SparkSession, table: Table, query: str) -> None:
         self._spark, self._table, self._query = spark, table, query
         self._name = f"delta.`{Folder(spark, table.path).url}`" if table.path else str(table.name)
+        self._history = DeltaHistory(spark, self._name, query)
         self._kept: dict[int, Batch | None] | None = None
 
     def add(self, batch: Batch, frame: DataFrame, most_rows: int) -> Added:
         """See `Sink`."""
         if self._kept is None:
-            self._kept = self._history() if self._exists() else {}
+            self._kept = self._history.batches(batch.number) if self._exists() else {}
         if is_added(batch, self._kept, str(self._table)):
             return Added(computed=False)
         table = self._table
@@ -161,7 +157,7 @@ class DeltaTable(Sink):
         else:
             writer.saveAsTable(str(table.name))
         # Delta passes over a number that it has from a version of ottla that kept no offsets, and does not say so.
-        computed = batch.number in self._history(" LIMIT 1")
+        computed = self._history.has_new(batch.number)
         self._kept[batch.number] = batch
         return Added(computed)
 
@@ -169,11 +165,6 @@ class DeltaTable(Sink):
         if not self._table.path:
             return self._spark.catalog.tableExists(self._name)
         return bool(Folder(self._spark, self._table.path).names("_delta_log"))
-
-    def _history(self, limit: str = "") -> dict[int, Batch | None]:
-        """The batches of this query, by number."""
-        told = self._spark.sql(f"DESCRIBE HISTORY {self._name}{limit}").select("userMetadata").collect()
-        return kept_by(self._query, (row[0] for row in told))
 
 
 class IcebergTable(Sink):
@@ -207,15 +198,3 @@ class IcebergTable(Sink):
             f"SELECT {batch}, {offsets} FROM {self._name}.snapshots WHERE {query} = '{self._query}'"  # noqa: S608
         ).collect()
         return {int(n): Batch.from_json(int(n), json.loads(told or "null")) for n, told in found if n is not None}
-
-
-def kept_by(query: str, told: Iterable[str | None]) -> dict[int, Batch | None]:
-    """The batches of a query, by number, from the user metadata of Delta's commits, of which others write some."""
-    kept: dict[int, Batch | None] = {}
-    for text in told:
-        with suppress(ValueError, TypeError, KeyError):
-            about = json.loads(text or "null")
-            if about[QUERY] == query:
-                number = int(about[BATCH])
-                kept[number] = Batch.from_json(number, about[OFFSETS])
-    return kept

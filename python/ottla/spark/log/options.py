@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ottla.log import DEFAULT_BYTES
-from ottla.spark import formats, plans
-from ottla.spark.given import boolean, choice, lowered, positive
-from ottla.spark.options import ASSIGN, PATTERN, SUBSCRIBE, ReadOptions, Topics, parse_topics
-from ottla.spark.positions import parse_end, parse_start
+from ottla.spark.plan.positions import parse_end, parse_start
+from ottla.spark.plan.read_options import ASSIGN, PATTERN, SUBSCRIBE, ReadOptions, Topics, parse_topics
+from ottla.spark.shared import formats, redaction
+from ottla.spark.shared.option_values import boolean, choice, lowered, positive
 
 STORAGE = "fsspec."
 ISOLATION = "kafka.isolation.level"
@@ -79,7 +79,7 @@ class LogOptions:
             fail_on_data_loss=boolean("failOnDataLoss", given, default=ReadOptions.fail_on_data_loss),
             typed=formats.parse(given),
         )
-        bare = {plans.bare(name): value for name, value in options.items()}
+        bare = {redaction.bare(name): value for name, value in options.items()}
         storage = {name: value for name, value in bare.items() if name.lower().startswith(STORAGE)}
         return cls(
             path=path,

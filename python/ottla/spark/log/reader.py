@@ -9,17 +9,18 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from ottla import TopicPartition
 from ottla.log import INTERNAL_TOPICS, Log, LogRange, open_log
 from ottla.spark.log.options import LogOptions
-from ottla.spark.offsets import Offsets, Partition, Range, Seen, names
-from ottla.spark.options import Topics
-from ottla.spark.sent import Sent
+from ottla.spark.plan.read_options import Topics
+from ottla.spark.shared.offsets import Offsets, Partition, names
+from ottla.spark.shared.pickling import Picklable
+from ottla.spark.shared.ranges import Range, Seen
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from ottla.spark.layout import Layout
+    from ottla.spark.read.layout import Layout
 
 
-class LogReader(Sent, DataSourceReader):
+class LogReader(Picklable, DataSourceReader):
     """Reads segments, once."""
 
     def __init__(self, options: LogOptions, layout: "Layout") -> None:
@@ -27,7 +28,7 @@ class LogReader(Sent, DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         """One task per segment, or more for large ones."""
-        from ottla.spark.planner import Planner
+        from ottla.spark.plan.planner import Planner
 
         options = self._options
         log = open_log(options.path, isolation_level=options.isolation, storage_options=dict(options.storage))
@@ -45,10 +46,10 @@ class LogReader(Sent, DataSourceReader):
         return iter(()) if part is None else self._rows(part)
 
     def _rows(self, part: LogRange) -> Iterator["pa.RecordBatch"]:
-        from ottla.spark.bad_records import failure
-        from ottla.spark.clients import BATCH_ROWS
-        from ottla.spark.formats import FAILFAST
-        from ottla.spark.worker import spare_collections
+        from ottla.spark.read.dead_letters import failure
+        from ottla.spark.read.range_reader import BATCH_ROWS
+        from ottla.spark.shared.formats import FAILFAST
+        from ottla.spark.shared.worker_process import spare_collections
 
         spare_collections()
         typed = self._options.read.typed

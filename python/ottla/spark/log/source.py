@@ -7,7 +7,7 @@ from pyspark.sql.datasource import DataSourceReader
 from pyspark.sql.types import StructType
 
 from ottla.spark.log.options import LogOptions
-from ottla.spark.options import ReadOptions
+from ottla.spark.plan.read_options import ReadOptions
 from ottla.spark.source import OttlaDataSource
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class OttlaLogDataSource(OttlaDataSource):
 
     def streamReader(self, schema: StructType) -> "DataSourceStreamReader":  # noqa: ARG002
         """Refuse."""
-        from ottla.spark.stream import RefusedStream
+        from ottla.spark.read.stream import RefusedStream
 
         return RefusedStream(ValueError(f'{BATCHES_ONLY}: read streams from the brokers, by format("ottla")'))
 

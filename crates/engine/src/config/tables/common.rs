@@ -4,8 +4,9 @@ macro_rules! common {
     ($next:ident $($later:ident)* => $($before:tt)*) => { $next! { $($later)* => $($before)* ALL {
         /// Brokers to ask for all others: host:port, separated by commas. Required.
         "bootstrap.servers" => bootstrap: Vec<(String, u16)>, text(addresses);
-        /// Name of this client in brokers' logs, metrics and quotas.
-        "client.id" => client_id: String = "ottla", text(client_id);
+        /// Name of this client in brokers' logs, metrics and quotas. Without one each client gets a name of its own: producer-1,
+        /// consumer-GROUP-1, adminclient-1 and so on.
+        "client.id" => client_id: String = "", text(client_id);
         /// How to talk to brokers: PLAINTEXT, SSL for TLS, and SASL_PLAINTEXT or SASL_SSL to authenticate.
         "security.protocol" => security_protocol: SecurityProtocol = "PLAINTEXT", text(security_protocol);
         /// How long a request waits for its answer before its connection is closed.

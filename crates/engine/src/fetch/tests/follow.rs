@@ -226,18 +226,53 @@ fn a_topic_that_never_was_is_an_error_within_a_second() {
     );
 }
 
-#[test]
-fn a_topic_that_may_not_be_read_is_an_error_at_once() {
+/// A reader whose metadata denies topic `t`.
+fn denied(numbers: &[i32]) -> Reader {
     let mut script = follower(&[]);
-    let mut answer = crate::metadata::tests::answer(2, &[("t", &[])]);
-    answer.topics[0].error_code = ErrorCode::TOPIC_AUTHORIZATION_FAILED.0;
     script.run();
+    look(&mut script, numbers, true);
+    script
+}
+
+/// The cluster's metadata has these partitions of topic `t`, or denies it.
+fn look(script: &mut Reader, numbers: &[i32], is_denied: bool) {
+    let mut answer = crate::metadata::tests::answer(2, &[("t", numbers)]);
+    if is_denied {
+        answer.topics[0].error_code = ErrorCode::TOPIC_AUTHORIZATION_FAILED.0;
+    }
     let (now, cluster) = (script.now, &mut script.engine.core.cluster);
     let link = cluster.up_link(1, crate::cluster::Lane::Control);
     cluster.handle_metadata(now, link.unwrap(), &answer);
     script.engine.settle(now);
+}
+
+/// The error that a poll raises.
+fn raised(script: &mut Reader) -> Option<ErrorCode> {
+    let error = script.engine.obstacle()?.clone();
+    script.engine.note_raised(&error);
+    error.code()
+}
+
+#[test]
+fn a_topic_that_may_not_be_read_is_an_error_at_once() {
+    let script = denied(&[]);
     let error = script.engine.stuck().unwrap();
     assert_eq!(error.code(), Some(ErrorCode::TOPIC_AUTHORIZATION_FAILED));
+}
+
+#[test]
+fn a_topic_that_the_metadata_denies_is_raised_once_until_it_is_allowed() {
+    const DENIED: Option<ErrorCode> = Some(ErrorCode::TOPIC_AUTHORIZATION_FAILED);
+    let mut script = denied(&[]);
+    assert_eq!(raised(&mut script), DENIED);
+    assert_eq!(raised(&mut script), None);
+    look(&mut script, &[], true);
+    assert_eq!(raised(&mut script), None);
+    assert_eq!(script.engine.stuck(), None);
+    look(&mut script, &[1], false);
+    assert_eq!(raised(&mut script), None);
+    look(&mut script, &[], true);
+    assert_eq!(raised(&mut script), DENIED);
 }
 
 #[test]

@@ -8,8 +8,8 @@ use super::*;
 fn value(script: &mut Reader, name: &str, tags: &[&str]) -> f64 {
     let all = script.engine.metrics(script.now);
     let mut found = all.iter().filter(|metric| {
-        let values = metric.tags.iter().map(|(_, value)| &**value);
-        let values: Vec<_> = values.filter(|value| *value != "ottla").collect();
+        let others = metric.tags.iter().filter(|(tag, _)| *tag != "client-id");
+        let values: Vec<_> = others.map(|(_, value)| &**value).collect();
         metric.name == name && values == tags
     });
     let value = found.next().unwrap().value;

@@ -24,6 +24,7 @@ mod partitions;
 mod refused;
 mod runs;
 mod topics;
+mod unencodable;
 
 type Sender = Script<Producer<i32>>;
 

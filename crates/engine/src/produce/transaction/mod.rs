@@ -22,12 +22,14 @@
 //!   very producer to abort it. EndTxn comes first.
 //!
 //! * With two-phase commits (KIP-939) a transaction can be prepared before it ends; `two_phase` says how.
+//! * Offsets of a group join by the steps in `offsets`.
 //!
 //! The composition carries facts between this and the accumulator: what failed, what is under way, which partitions
 //! want to join, and which have.
 
 mod errors;
 mod markers;
+mod offsets;
 mod prepared;
 #[cfg(test)]
 mod tests;
@@ -46,9 +48,9 @@ use self::markers::Markers;
 use self::prepared::Prepared;
 pub use self::prepared::PreparedTransaction;
 use crate::call::{
-    AddOffsetsToTxn, AddPartitionsToTxn, CallId, DescribeTransactions, EndTxn, Ended,
-    GroupMetadata, GroupOffset, InitTransactions, Initialized, Member, ProducerIdentity,
-    TransactionProtocol, TxnOffsetCommit,
+    AddOffsetsToTxn, AddPartitionsToTxn, CallId, DescribeTopics, DescribeTransactions, EndTxn,
+    Ended, GroupMetadata, GroupOffset, InitTransactions, Initialized, Member, Naming,
+    ProducerIdentity, TransactionProtocol, TxnOffsetCommit,
 };
 use crate::change::Change;
 use crate::config::Config;
@@ -209,7 +211,8 @@ struct Running {
 /// A verb whose end nobody took yet.
 #[derive(Debug)]
 struct EndedVerb {
-    begins: bool,
+    /// The number of the transaction that it opened.
+    opened: Option<u64>,
     result: Result<Finished, Error>,
 }
 
@@ -221,7 +224,9 @@ enum Step {
     /// The next epoch is asked for.
     Bump(CallId),
     AddOffsets(CallId),
-    CommitOffsets(CallId),
+    /// A broker is asked whether the topics of the offsets are still there.
+    CheckTopics(CallId),
+    CommitOffsets(CallId, Naming),
     End(CallId),
 }
 
@@ -282,10 +287,13 @@ impl Transaction {
 
     /// Nobody waits for the end of a verb any more. It goes on, but opens no transaction.
     pub(crate) fn give_up(&mut self, id: VerbId) {
-        let ended = self.ended.remove(&id);
-        let began = ended.is_some_and(|ended| ended.begins && ended.result.is_ok());
-        // Others may have used it by now, and even have ended it.
-        if began && matches!(&self.state, State::Open(open) if !open.touched) {
+        let opened = self.ended.remove(&id).and_then(|ended| ended.opened);
+        // Others may have used it by now, and even have begun another one. A record that was not sent yet would become part of the
+        // next transaction.
+        let is_unused = matches!(&self.state, State::Open(open) if !open.touched)
+            && !self.facts.undecided
+            && opened == Some(self.number);
+        if is_unused {
             self.state = State::Ready;
         }
         if let Some(running) = self.running.as_mut().filter(|running| running.id == id) {
@@ -447,8 +455,9 @@ impl Transaction {
     /// The running verb has ended.
     fn finish(&mut self, core: &mut Core, result: Result<Finished, Error>) {
         if let Some(running) = self.running.take().filter(|running| running.awaited) {
-            let begins = running.verb == Verb::Begin;
-            self.ended.insert(running.id, EndedVerb { begins, result });
+            let opens = running.verb == Verb::Begin && result.is_ok();
+            let opened = opens.then_some(self.number);
+            self.ended.insert(running.id, EndedVerb { opened, result });
         }
         core.cluster.context.changes.tell(Change::Transaction);
     }
@@ -617,48 +626,6 @@ impl Transaction {
         }
     }
 
-    fn send_offsets(
-        &mut self,
-        now: Instant,
-        core: &mut Core,
-        deadline: Instant,
-        group: GroupMetadata,
-        offsets: Vec<GroupOffset>,
-    ) {
-        if let Some(trouble) = self.trouble() {
-            return self.finish(core, Err(trouble));
-        }
-        let Some(member) = self.member() else {
-            return self.finish(core, Err(errors::none_open()));
-        };
-        self.touch();
-        if self.protocol == TransactionProtocol::V1 {
-            let group = group.group;
-            let call = core.start(now, AddOffsetsToTxn { member, group }, deadline);
-            self.set_step(Step::AddOffsets(call));
-        } else {
-            self.commit_offsets(now, core, deadline, member, group, offsets);
-        }
-    }
-
-    fn commit_offsets(
-        &mut self,
-        now: Instant,
-        core: &mut Core,
-        deadline: Instant,
-        member: Member,
-        group: GroupMetadata,
-        offsets: Vec<GroupOffset>,
-    ) {
-        let call = TxnOffsetCommit {
-            member,
-            group,
-            offsets,
-        };
-        let call = core.start(now, call, deadline);
-        self.set_step(Step::CommitOffsets(call));
-    }
-
     fn trouble(&self) -> Option<Error> {
         match &self.state {
             State::Open(open) => open.trouble.clone(),
@@ -763,35 +730,6 @@ impl Transaction {
             self.finish(core, Ok(Finished::Done));
         } else {
             self.set_step(Step::Waits);
-        }
-    }
-
-    fn handle_offsets(&mut self, core: &mut Core, result: Result<(), Error>) {
-        let result = match result {
-            Ok(()) => Ok(Finished::Done),
-            // Even if only the answer is missing: whether they are part of the transaction is not known.
-            Err(error) => {
-                self.doubt(error.code().is_none() || error.may_have_been_done());
-                self.fail(error, "the offsets could not join the transaction");
-                self.trouble().map_or(Ok(Finished::Done), Err)
-            }
-        };
-        self.finish(core, result);
-    }
-
-    fn handle_added(
-        &mut self,
-        now: Instant,
-        core: &mut Core,
-        running: (Instant, Verb),
-        result: Result<(), Error>,
-    ) {
-        let (deadline, verb) = running;
-        match (result, verb, self.member()) {
-            (Ok(()), Verb::SendOffsets { group, offsets }, Some(member)) => {
-                self.commit_offsets(now, core, deadline, member, group, offsets);
-            }
-            (result, ..) => self.handle_offsets(core, result),
         }
     }
 
@@ -931,9 +869,14 @@ impl Part for Transaction {
                     self.handle_added(now, core, about, result);
                 }
             }
-            Step::CommitOffsets(call) if call == ended.id => {
+            Step::CheckTopics(call) if call == ended.id => {
+                if let Some(result) = ended.answer::<DescribeTopics>() {
+                    self.handle_checked(now, core, about, result);
+                }
+            }
+            Step::CommitOffsets(call, naming) if call == ended.id => {
                 if let Some(result) = ended.answer::<TxnOffsetCommit>() {
-                    self.handle_offsets(core, result);
+                    self.handle_committed(now, core, about, (naming, result));
                 }
             }
             Step::End(call) if call == ended.id => {

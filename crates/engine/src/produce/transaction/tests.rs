@@ -1,6 +1,7 @@
 //! Transactions against a scripted cluster: every state, every answer, both protocols.
 
 mod markers;
+mod offsets;
 mod outcome;
 mod two_phase;
 
@@ -1003,6 +1004,49 @@ fn nobody_s_transaction_is_not_opened() {
     assert!(!script.engine.is_in_transaction());
     begin(&mut script);
     assert_eq!(deliver(&mut script), (0, 0));
+}
+
+#[test]
+fn a_begin_that_is_given_up_leaves_no_record_to_the_next_transaction() {
+    for level in [2, 1] {
+        let mut script = fresh(level, &[("linger.ms", "1000")]);
+        init(&mut script);
+        let id = start(&mut script, &Verb::Begin);
+        // Another caller's record waits in its batch when the one who began goes away.
+        try_send(&mut script, 0).unwrap();
+        script.engine.give_up_verb(id);
+        let next_begin = start(&mut script, &Verb::Begin);
+        let error = end(&mut script, next_begin).unwrap_err();
+        assert_eq!(error.kind(), Kind::Argument, "{error}");
+        assert!(script.engine.is_in_transaction());
+        let abort = start(&mut script, &Verb::Abort);
+        loop {
+            let asked = all(&mut script);
+            if asked.is_empty() {
+                break;
+            }
+            for asked in asked {
+                ok(&mut script, &asked);
+            }
+        }
+        end(&mut script, abort).unwrap();
+        let failed = script.engine.poll_done().unwrap().result.unwrap_err();
+        assert_eq!(failed.written(), Some(Written::No));
+        begin(&mut script);
+    }
+}
+
+#[test]
+fn a_begin_that_is_given_up_late_ends_no_later_transaction() {
+    let mut script = fresh(2, &[]);
+    init(&mut script);
+    let id = start(&mut script, &Verb::Begin);
+    deliver(&mut script);
+    conclude(&mut script, &Verb::Commit, 1);
+    begin(&mut script);
+    script.engine.give_up_verb(id);
+    assert!(script.engine.is_in_transaction());
+    assert_eq!(deliver(&mut script), (1, 0));
 }
 
 #[test]

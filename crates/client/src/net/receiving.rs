@@ -1,0 +1,236 @@
+//! What is on its way from a broker on one connection.
+//!
+//! The connection's task reads. But a caller's thread that waits for an answer may look for it in the socket itself: to be woken
+//! by the task takes about as long as a broker nearby takes to answer. Large answers are always the task's.
+
+use std::io;
+use std::io::ErrorKind::{ConnectionReset, Interrupted, WouldBlock};
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::{Duration, Instant};
+
+use bytes::BytesMut;
+use ottla_engine::Error;
+use ottla_engine::connection::Heard;
+use ottla_engine::engine::Event;
+use parking_lot::Mutex;
+use tokio::io::{AsyncReadExt, AsyncWrite};
+
+use crate::net::buffers::{Buffers, Filling};
+use crate::net::sending::{LinkEngine, Sending};
+use crate::net::transport::{ReadHalf, broken, hold, now};
+
+/// A read of a large answer that gives less than this has caught up with the network.
+const LITTLE: usize = 64 << 10;
+
+/// How long bytes may then pile up in the socket before the next read, as network cards do with their interrupts: to be woken
+/// for each segment costs more than what is done with it. Every other connection waits as long at most.
+const PILING: Duration = Duration::from_micros(100);
+
+/// The most that a caller's thread reads at once.
+const SMALL: usize = 4 << 10;
+
+/// What a caller's thread found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Found {
+    Nothing,
+    /// Some; the engine has all whole answers.
+    Bytes,
+    /// A large answer begins, or the connection ends: its task has to go on.
+    Unfinished,
+}
+
+/// A connection's answers and its socket. Whoever reads has this locked until the engine has what was read, so that answers
+/// stay in the order in which they came.
+pub(crate) struct Receiving {
+    reader: ReadHalf,
+    input: BytesMut,
+    /// A large answer, which goes into a buffer of its own.
+    large: Option<Filling>,
+    buffers: Arc<Buffers>,
+    /// Why the connection ends, if a caller's thread found that out.
+    ended: Option<Error>,
+}
+
+impl Receiving {
+    pub(crate) fn new(reader: ReadHalf, buffers: Arc<Buffers>) -> Receiving {
+        Receiving {
+            reader,
+            input: BytesMut::new(),
+            large: None,
+            buffers,
+            ended: None,
+        }
+    }
+
+    /// See [`ReadHalf::wakes_its_task`].
+    pub(crate) fn wakes_its_task(&self, wakes: bool) {
+        self.reader.wakes_its_task(wakes);
+    }
+
+    /// Reads as soon as there is something, and takes it in; true if there may be something new to send.
+    pub(crate) fn poll_read<W: AsyncWrite + Unpin>(
+        &mut self,
+        context: &mut Context<'_>,
+        engine: &impl LinkEngine,
+        sending: &Mutex<Sending<W>>,
+    ) -> Poll<Result<bool, Error>> {
+        if let Some(cause) = self.ended.take() {
+            return Poll::Ready(Err(cause));
+        }
+        if self.large.is_none() {
+            let room = sending.lock().connection.room(&self.input);
+            self.input.reserve(room);
+        }
+        let read = ready!(pin!(self.read()).poll(context));
+        Poll::Ready(self.take(engine, sending, read))
+    }
+
+    /// Reads what the socket has now, and takes it in.
+    pub(crate) fn read_now<W: AsyncWrite + Unpin>(
+        &mut self,
+        engine: &impl LinkEngine,
+        sending: &Mutex<Sending<W>>,
+    ) -> Found {
+        if self.large.is_some() || self.ended.is_some() {
+            return Found::Nothing;
+        }
+        let mut bytes = [0; SMALL];
+        let read = self.reader.read_now(&mut bytes);
+        match &read {
+            Ok(read) => {
+                let read = bytes.get(..*read).unwrap_or_default();
+                self.input.extend_from_slice(read);
+            }
+            Err(cause) if matches!(cause.kind(), WouldBlock | Interrupted) => {
+                return Found::Nothing;
+            }
+            Err(_) => {}
+        }
+        self.ended = self.take(engine, sending, read).err();
+        match self.ended.is_some() || self.large.is_some() {
+            true => Found::Unfinished,
+            false => Found::Bytes,
+        }
+    }
+
+    /// Reads into the answer's own buffer if it has one, and never past its end.
+    async fn read(&mut self) -> io::Result<usize> {
+        match &mut self.large {
+            Some(filling) => {
+                let read = self.reader.read(filling.rest()).await?;
+                filling.advance(read);
+                if (1..LITTLE).contains(&read) && filling.rest().len() > LITTLE {
+                    hold(PILING);
+                }
+                Ok(read)
+            }
+            None => self.reader.read_buf(&mut self.input).await,
+        }
+    }
+
+    /// Takes in how a read went; true if there may be something new to send.
+    fn take<W: AsyncWrite + Unpin>(
+        &mut self,
+        engine: &impl LinkEngine,
+        sending: &Mutex<Sending<W>>,
+        read: io::Result<usize>,
+    ) -> Result<bool, Error> {
+        match read {
+            Ok(0) => Err(self.closed(sending)),
+            Ok(_) => self.receive(engine, sending),
+            // A peer that refuses what it received may reset instead of closing, as servers that want TLS do.
+            Err(cause) if cause.kind() == ConnectionReset => Err(self.closed(sending)),
+            Err(cause) => Err(broken(&cause)),
+        }
+    }
+
+    /// Takes in what was read; false in the middle of a large answer, where nothing has changed.
+    fn receive<W: AsyncWrite + Unpin>(
+        &mut self,
+        engine: &impl LinkEngine,
+        sending: &Mutex<Sending<W>>,
+    ) -> Result<bool, Error> {
+        let now = now();
+        let was_large = self.large.is_some();
+        let whole = self.large.take_if(|filling| filling.is_whole());
+        if whole.is_none() && was_large {
+            return Ok(false);
+        }
+        let outcome = {
+            let mut sending = sending.lock();
+            let outcome = match whole {
+                Some(whole) => sending.connection.handle_frame(now, whole.freeze()),
+                None => sending.connection.handle_bytes(now, &mut self.input),
+            };
+            if outcome.is_err() {
+                sending.stop();
+            }
+            outcome
+        };
+        let answered = hear(engine, sending, now);
+        self.make_room(sending, answered && !was_large)?;
+        outcome.map(|()| true)
+    }
+
+    /// Gives a large answer that has begun a buffer of its own.
+    fn make_room<W: AsyncWrite + Unpin>(
+        &mut self,
+        sending: &Mutex<Sending<W>>,
+        were_small: bool,
+    ) -> Result<(), Error> {
+        let large = sending.lock().connection.large(&self.input);
+        if let Some(length) = large {
+            let begun = self.input.split().split_off(4);
+            let mut filling = self.buffers.take(length)?;
+            if let Some(place) = filling.rest().get_mut(..begun.len()) {
+                place.copy_from_slice(&begun);
+                filling.advance(begun.len());
+            }
+            self.large = Some(filling);
+        } else if were_small {
+            // A connection with small answers has read all there was: others have a better use for the memory.
+            self.buffers.clear();
+        }
+        Ok(())
+    }
+
+    /// The error if the peer closed the connection now.
+    fn closed<W: AsyncWrite + Unpin>(&self, sending: &Mutex<Sending<W>>) -> Error {
+        let in_answer = !self.input.is_empty() || self.large.is_some();
+        sending.lock().connection.closed(in_answer)
+    }
+}
+
+/// Tells the engine what the connection heard; false if that was nothing.
+pub(crate) fn hear<W: AsyncWrite + Unpin>(
+    engine: &impl LinkEngine,
+    sending: &Mutex<Sending<W>>,
+    now: Instant,
+) -> bool {
+    let mut answered = false;
+    loop {
+        let heard = sending.lock().connection.poll_heard();
+        let event = match heard {
+            None => return answered,
+            Some(Heard::Ready(versions)) => {
+                sending.lock().set_ready();
+                Event::Up(versions)
+            }
+            Some(Heard::Answer {
+                token,
+                response,
+                sizes,
+                ..
+            }) => Event::Answer {
+                token,
+                response,
+                sizes,
+            },
+            Some(Heard::Renewed(took)) => Event::Renewed(took),
+        };
+        answered = true;
+        engine.handle(now, event);
+    }
+}

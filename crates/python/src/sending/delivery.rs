@@ -1,0 +1,716 @@
+//! Handles to the outcomes of sent records: some wait in a thread, their twins are awaited.
+
+#![allow(unsafe_code)]
+
+use std::sync::Arc;
+
+use ottla_client::{Delivery as Fate, Error, RecordMetadata, Report};
+use pyo3::exceptions::PyTypeError;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBytes, PyDict, PyTuple};
+use pyo3::{PyClass, PyClassInitializer, ffi};
+
+use crate::bridge::calls;
+use crate::bridge::calls::Guarded;
+use crate::bridge::errors;
+use crate::bridge::operation::{CompletionQueue, Facade, Operation};
+use crate::bridge::runtime::Native;
+use crate::bridge::wait;
+use crate::sending::runs::Runs;
+use crate::sending::unobserved_failures::Asked;
+use crate::values::scalars::seconds;
+
+/// The class is a tuple: made by `tuple.__new__` itself, without the frame of the class's own `__new__`.
+fn metadata(py: Python<'_>, written: &RecordMetadata) -> PyResult<Py<PyAny>> {
+    static CLASS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    static NEW: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let class = calls::class(&CLASS, py, "ottla._types", "RecordMetadata")?;
+    let find = || {
+        py.get_type::<PyTuple>()
+            .guarded_attribute(intern!(py, "__new__"))
+            .map(Bound::unbind)
+    };
+    let new = NEW.get_or_try_init(py, find)?.bind(py);
+    let fields = (
+        &*written.topic,
+        written.partition,
+        written.offset,
+        written.timestamp_ms,
+    );
+    Ok(new.guarded_call((class, fields))?.unbind())
+}
+
+fn outcome(py: Python<'_>, result: Result<RecordMetadata, Error>) -> PyResult<Py<PyAny>> {
+    match result {
+        Ok(written) => metadata(py, &written),
+        Err(error) => Err(errors::to_python(py, &error)),
+    }
+}
+
+fn not_done(py: Python<'_>) -> PyErr {
+    static CLASS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    calls::class(&CLASS, py, "asyncio", "InvalidStateError")
+        .and_then(|class| class.guarded_call(("not delivered yet: await it first",)))
+        .map_or_else(|failure| failure, PyErr::from_value)
+}
+
+/// `module` knows the threads that call `callback(delivery)`: its own, or that of an event loop.
+fn call_when_done(
+    delivery: &Bound<'_, PyAny>,
+    module: &str,
+    callback: Bound<'_, PyAny>,
+) -> PyResult<()> {
+    let py = delivery.py();
+    let function = calls::module(py, module)?.guarded_attribute(intern!(py, "call_when_done"))?;
+    function.guarded_call((delivery, callback)).map(drop)
+}
+
+/// The loop that runs here forgets `callback(delivery)`.
+fn call_no_more<'py>(
+    delivery: &Bound<'py, PyAny>,
+    callback: Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = delivery.py();
+    let module = calls::module(py, "ottla.aio._completions")?;
+    module.guarded_method(intern!(py, "call_no_more"), (delivery, callback))
+}
+
+fn unpicklable(what: &str) -> PyErr {
+    PyTypeError::new_err(format!(
+        "a {what} belongs to its producer in this process and cannot be pickled: wait for its result(), which can"
+    ))
+}
+
+/// An object that the cycle collector does not look at. PyO3 gives it all classes, and a program that keeps a million
+/// deliveries would wait for it to visit each of them, again and again.
+fn untracked<T: PyClass>(
+    py: Python<'_>,
+    value: impl Into<PyClassInitializer<T>>,
+) -> PyResult<Bound<'_, T>> {
+    let object = Bound::new(py, value)?;
+    // SAFETY: the object is alive and was made with the collector's header. Classes given here hold no Python object, so
+    // that none of theirs can be part of a cycle.
+    unsafe { ffi::PyObject_GC_UnTrack(object.as_ptr().cast()) };
+    Ok(object)
+}
+
+/// A view of a delivery's fate. Nobody asks by looking: a failure is still reported by the next flush, if nobody else asks.
+#[pyclass(frozen, module = "ottla._ottla")]
+pub(crate) struct Watched {
+    watching: Native<Watching>,
+}
+
+enum Watching {
+    One(Fate),
+    Many(Runs),
+}
+
+impl Watched {
+    fn new(watching: Watching) -> Self {
+        Watched {
+            watching: Native::new("Delivery", watching),
+        }
+    }
+}
+
+#[pymethods]
+impl Watched {
+    /// Whether every fate is known.
+    fn done(&self) -> PyResult<bool> {
+        Ok(match self.watching.get()? {
+            Watching::One(fate) => fate.is_done(),
+            Watching::Many(runs) => runs.is_done(),
+        })
+    }
+
+    /// Puts `token` into `queue` when every fate is known.
+    fn _notify(&self, queue: &CompletionQueue, token: u64) -> PyResult<()> {
+        let push = queue.pusher(token)?;
+        match self.watching.get()? {
+            Watching::One(fate) => fate.on_done(push),
+            Watching::Many(runs) => runs.on_done(push),
+        }
+        Ok(())
+    }
+
+    /// Where the record was written, or why not; of many, the error of the first that failed. None where there is nothing to
+    /// tell.
+    fn found(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
+        match self.watching.get()? {
+            Watching::One(fate) => fate
+                .result()
+                .map(|result| match result {
+                    Ok(written) => metadata(py, &written),
+                    Err(error) => Ok(errors::to_python(py, &error).into_value(py).into_any()),
+                })
+                .transpose(),
+            Watching::Many(runs) => runs
+                .report()
+                .map_or(Ok(None), |report| exception(py, &report)),
+        }
+    }
+}
+
+/// A handle to the outcome of one record. Threads may share it.
+#[pyclass(frozen, module = "ottla", weakref)]
+pub(crate) struct Delivery {
+    fate: Native<Asked<Fate>>,
+}
+
+impl Delivery {
+    pub(crate) fn new(py: Python<'_>, fate: Fate) -> PyResult<Bound<'_, Self>> {
+        let fate = Native::new("Delivery", Asked::new(fate));
+        untracked(py, Delivery { fate })
+    }
+}
+
+#[pymethods]
+impl Delivery {
+    /// Waits until the record is delivered.
+    ///
+    /// Args:
+    ///     timeout: Seconds to wait at most. 0 does not wait; None waits until `delivery.timeout.ms` decides.
+    ///
+    /// Returns:
+    ///     Where the record was written.
+    ///
+    /// Raises:
+    ///     KafkaTimeoutError: The time was up before the record's fate was known.
+    ///     KafkaError: The record was not delivered.
+    #[pyo3(signature = (timeout = None))]
+    fn result(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Py<PyAny>> {
+        let fate = self.fate.get()?;
+        if let Some(result) = fate.told(fate.peek().result()) {
+            return outcome(py, result);
+        }
+        let _waits = fate.waits();
+        let waited = wait::block_on(py, fate.peek().wait(seconds(timeout)?))?;
+        outcome(py, fate.told(fate.peek().result()).unwrap_or(waited))
+    }
+
+    /// Waits until the record's fate is known.
+    ///
+    /// Args:
+    ///     timeout: Seconds to wait at most. 0 does not wait; None waits until `delivery.timeout.ms` decides.
+    ///
+    /// Returns:
+    ///     Why the record was not delivered; None if it was.
+    ///
+    /// Raises:
+    ///     KafkaTimeoutError: The time was up before the record's fate was known.
+    #[pyo3(signature = (timeout = None))]
+    fn exception(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Option<Py<PyAny>>> {
+        let fate = self.fate.get()?;
+        let mut known = fate.peek().result();
+        let _waits = fate.waits();
+        if known.is_none() {
+            let waited = wait::block_on(py, fate.peek().wait(seconds(timeout)?))?;
+            known = fate.peek().result();
+            // The record's own error is returned; a timeout before that is raised.
+            if let (None, Err(error)) = (&known, waited) {
+                return Err(errors::to_python(py, &error));
+            }
+        }
+        Ok(fate
+            .told(known)
+            .and_then(Result::err)
+            .map(|error| errors::to_python(py, &error).into_value(py).into_any()))
+    }
+
+    /// Whether the fate is known.
+    fn done(&self) -> PyResult<bool> {
+        Ok(self.fate.get()?.peek().is_done())
+    }
+
+    /// Calls `callback(delivery)` once when the fate is known.
+    ///
+    /// Callbacks run on ottla's thread, one after the other, in the order in which fates become known. Within a
+    /// partition that is the order of the records, unless some fail or are sent again. If the fate is known already,
+    /// the callback runs at once on the thread that asks, or after those that are due or running.
+    fn add_done_callback(slf: &Bound<'_, Self>, callback: Bound<'_, PyAny>) -> PyResult<()> {
+        slf.get().fate.get()?.ask();
+        call_when_done(slf.as_any(), "ottla._callbacks", callback)
+    }
+
+    /// Puts `token` into `queue` when the fate is known.
+    fn _notify(&self, queue: &CompletionQueue, token: u64) -> PyResult<()> {
+        self.fate.get()?.peek().on_done(queue.pusher(token)?);
+        Ok(())
+    }
+
+    /// A view of the fate for whoever only looks.
+    fn _watch(&self) -> PyResult<Watched> {
+        Ok(Watched::new(Watching::One(self.fate.get()?.peek().clone())))
+    }
+
+    fn __repr__(&self) -> PyResult<String> {
+        Ok(shown("Delivery", self.fate.get()?.peek()))
+    }
+
+    fn __reduce__(&self) -> PyResult<()> {
+        Err(unpicklable("Delivery"))
+    }
+}
+
+fn shown(class: &str, fate: &Fate) -> String {
+    let place = format!(
+        "topic={:?}, partition={}",
+        &**fate.topic(),
+        fate.partition()
+    );
+    match fate.result() {
+        None => format!("{class}({place}, pending)"),
+        Some(Ok(written)) => format!("{class}({place}, offset={})", written.offset),
+        Some(Err(error)) => format!("{class}({place}, failed: {error})"),
+    }
+}
+
+/// An awaitable handle to the outcome of one record, a `RecordMetadata` that says where it was written.
+///
+/// `asyncio.gather`, `wait`, `wait_for`, `shield` and `as_completed` take it as it is. It is no coroutine, which
+/// `asyncio.create_task` and task groups ask for: `asyncio.ensure_future(delivery)` makes a task of it.
+#[pyclass(frozen, module = "ottla._ottla", weakref)]
+pub(crate) struct AsyncDelivery {
+    fate: Native<Arc<Asked<Fate>>>,
+}
+
+impl AsyncDelivery {
+    pub(crate) fn new(py: Python<'_>, fate: Asked<Fate>) -> PyResult<Bound<'_, Self>> {
+        let fate = Native::new("Delivery", Arc::new(fate));
+        untracked(py, AsyncDelivery { fate })
+    }
+}
+
+#[pymethods]
+impl AsyncDelivery {
+    fn __await__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        Operation::__await__(Bound::new(py, self.wait(None)?)?)
+    }
+
+    /// Wait until the record is delivered.
+    ///
+    /// The error of a timeout says what kept the record, which the one of `asyncio.wait_for` does not.
+    ///
+    /// Args:
+    ///     timeout: Seconds to wait at most; None waits until `delivery.timeout.ms` decides.
+    ///
+    /// Returns:
+    ///     Where the record was written.
+    ///
+    /// Raises:
+    ///     KafkaTimeoutError: The time was up first. The record may still be delivered.
+    ///     KafkaError: The record was not delivered.
+    #[pyo3(signature = (timeout = None))]
+    fn wait(&self, timeout: Option<f64>) -> PyResult<Operation> {
+        let fate = Arc::clone(self.fate.get()?);
+        let limit = seconds(timeout)?;
+        let wait = async move {
+            let _waits = fate.waits();
+            let waited = fate.peek().wait(limit).await;
+            fate.told(fate.peek().result()).unwrap_or(waited)
+        };
+        Ok(Operation::new(wait, |py, written| metadata(py, &written)))
+    }
+
+    /// Where the record was written, once that is known. Does not wait.
+    ///
+    /// Raises:
+    ///     asyncio.InvalidStateError: The record's fate is not known yet.
+    ///     KafkaError: The record was not delivered.
+    fn result(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let fate = self.fate.get()?;
+        fate.told(fate.peek().result())
+            .map_or_else(|| Err(not_done(py)), |result| outcome(py, result))
+    }
+
+    /// Why the record was not delivered, or None if it was, once that is known. Does not wait.
+    ///
+    /// Raises:
+    ///     asyncio.InvalidStateError: The record's fate is not known yet.
+    fn exception(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
+        let fate = self.fate.get()?;
+        match fate.told(fate.peek().result()) {
+            None => Err(not_done(py)),
+            Some(Ok(_)) => Ok(None),
+            Some(Err(error)) => Ok(Some(
+                errors::to_python(py, &error).into_value(py).into_any(),
+            )),
+        }
+    }
+
+    /// Whether the fate is known.
+    fn done(&self) -> PyResult<bool> {
+        Ok(self.fate.get()?.peek().is_done())
+    }
+
+    /// Calls `callback(delivery)` once on the running loop, soon after the fate is known.
+    ///
+    /// Callbacks run in the order in which fates become known. Within a partition that is the order of the records,
+    /// unless some fail or are sent again.
+    fn add_done_callback(slf: &Bound<'_, Self>, callback: Bound<'_, PyAny>) -> PyResult<()> {
+        slf.get().fate.get()?.ask();
+        call_when_done(slf.as_any(), "ottla.aio._completions", callback)
+    }
+
+    /// Forgets this callback on the running loop, however often it was added. Returns how often that was.
+    fn remove_done_callback<'py>(
+        slf: &Bound<'py, Self>,
+        callback: Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        call_no_more(slf.as_any(), callback)
+    }
+
+    /// Always False: what was sent cannot be called back. `asyncio.wait` asks.
+    #[expect(clippy::unused_self, reason = "as futures have it")]
+    fn cancelled(&self) -> bool {
+        false
+    }
+
+    /// A view of the fate for whoever only looks.
+    fn _watch(&self) -> PyResult<Watched> {
+        Ok(Watched::new(Watching::One(self.fate.get()?.peek().clone())))
+    }
+
+    fn __repr__(&self) -> PyResult<String> {
+        Ok(shown("aio.Delivery", self.fate.get()?.peek()))
+    }
+
+    fn __reduce__(&self) -> PyResult<()> {
+        Err(unpicklable("Delivery"))
+    }
+}
+
+/// `array.array(code)` over the machine's own bytes of numbers: no object for each of them.
+fn array<'py>(py: Python<'py>, code: char, bytes: &[u8]) -> PyResult<Bound<'py, PyAny>> {
+    static CLASS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    calls::class(&CLASS, py, "array", "array")?.guarded_call((code, PyBytes::new(py, bytes)))
+}
+
+/// For a `repr`: how far the records are, and how many of them failed.
+fn state(runs: &Runs) -> String {
+    match runs.report() {
+        None => "pending".to_owned(),
+        Some(report) if report.errors.is_empty() => "done".to_owned(),
+        Some(report) => format!("done, {} failed", report.errors.len()),
+    }
+}
+
+/// The deliveries of a call that sent many records, for the facade that made it.
+pub(crate) fn deliveries(py: Python<'_>, facade: Facade, runs: Asked<Runs>) -> PyResult<Py<PyAny>> {
+    Ok(match facade {
+        Facade::Sync => Py::new(py, Deliveries::new(runs))?.into_any(),
+        Facade::Asyncio => Py::new(py, AsyncDeliveries::new(runs))?.into_any(),
+    })
+}
+
+/// The first row's error, with a note that counts them; `None` if all rows were delivered.
+fn first_failure(py: Python<'_>, report: &Report) -> PyResult<Option<PyErr>> {
+    let Some((row, error)) = report.errors.first() else {
+        return Ok(None);
+    };
+    let error = errors::to_python(py, error);
+    errors::note(
+        py,
+        &error,
+        &format!(
+            "{} of {} rows were not delivered, the first is row {row}; `errors` lists them all",
+            report.errors.len(),
+            report.partitions.len()
+        ),
+    )?;
+    Ok(Some(error))
+}
+
+fn exception(py: Python<'_>, report: &Report) -> PyResult<Option<Py<PyAny>>> {
+    Ok(first_failure(py, report)?.map(|error| error.into_value(py).into_any()))
+}
+
+fn written(py: Python<'_>, report: &Report, check: bool) -> PyResult<Py<PyAny>> {
+    if check {
+        first_failure(py, report)?.map_or(Ok(()), Err)?;
+    }
+    let partitions: Vec<u8> = report
+        .partitions
+        .iter()
+        .flat_map(|partition| partition.to_ne_bytes())
+        .collect();
+    let offsets: Vec<u8> = report
+        .offsets
+        .iter()
+        .flat_map(|offset| offset.to_ne_bytes())
+        .collect();
+    Ok((array(py, 'i', &partitions)?, array(py, 'q', &offsets)?)
+        .into_pyobject(py)?
+        .into_any()
+        .unbind())
+}
+
+fn failures(py: Python<'_>, report: &Report) -> PyResult<Py<PyAny>> {
+    let failures = PyDict::new(py);
+    for (row, error) in &report.errors {
+        failures.set_item(row, errors::to_python(py, error).into_value(py))?;
+    }
+    Ok(failures.into_any().unbind())
+}
+
+/// A handle to the outcomes of many records, in columns. Threads may share it. `len()` counts the records.
+#[pyclass(frozen, module = "ottla", weakref)]
+pub(crate) struct Deliveries {
+    runs: Native<Asked<Runs>>,
+}
+
+impl Deliveries {
+    fn new(runs: Asked<Runs>) -> Self {
+        Deliveries {
+            runs: Native::new("Deliveries", runs),
+        }
+    }
+}
+
+#[pymethods]
+impl Deliveries {
+    fn __len__(&self) -> PyResult<usize> {
+        Ok(self.runs.get()?.peek().len())
+    }
+
+    /// Whether every fate is known.
+    fn done(&self) -> PyResult<bool> {
+        Ok(self.runs.get()?.peek().is_done())
+    }
+
+    /// Waits until every record's fate is known.
+    ///
+    /// Args:
+    ///     timeout: Seconds to wait at most. 0 does not wait; None waits until `delivery.timeout.ms` decides.
+    ///     check: Whether to raise where a record was not delivered.
+    ///
+    /// Returns:
+    ///     Partitions and offsets by row, as arrays of 32 and 64 bits that numpy and others take without a copy. Without
+    ///     `check`, the offset of a row that was not delivered is -1.
+    ///
+    /// Raises:
+    ///     KafkaTimeoutError: The time was up before every record's fate was known.
+    ///     KafkaError: A record was not delivered. This is the error of the first row that failed, with a note that
+    ///         counts the failed rows.
+    #[pyo3(signature = (timeout = None, *, check = true))]
+    fn result(&self, py: Python<'_>, timeout: Option<f64>, check: bool) -> PyResult<Py<PyAny>> {
+        let runs = self.runs.get()?;
+        let _waits = runs.waits();
+        let report = wait::result(py, runs.peek().clone().wait(seconds(timeout)?))?;
+        runs.ask();
+        written(py, &report, check)
+    }
+
+    /// Waits until every record's fate is known.
+    ///
+    /// Args:
+    ///     timeout: Seconds to wait at most. 0 does not wait; None waits until `delivery.timeout.ms` decides.
+    ///
+    /// Returns:
+    ///     The error of the first row that failed, with a note that counts the failed rows; None if all were delivered.
+    ///
+    /// Raises:
+    ///     KafkaTimeoutError: The time was up before every record's fate was known.
+    #[pyo3(signature = (timeout = None))]
+    fn exception(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Option<Py<PyAny>>> {
+        let runs = self.runs.get()?;
+        let _waits = runs.waits();
+        let report = wait::result(py, runs.peek().clone().wait(seconds(timeout)?))?;
+        runs.ask();
+        exception(py, &report)
+    }
+
+    /// The errors of rows that were not delivered, by row; empty if all were. Waits until every fate is known.
+    #[getter]
+    fn errors(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let runs = self.runs.get()?;
+        let _waits = runs.waits();
+        let report = wait::result(py, runs.peek().clone().wait(None))?;
+        runs.ask();
+        failures(py, &report)
+    }
+
+    /// Calls `callback(deliveries)` once when every fate is known.
+    ///
+    /// Where, when and in which order callbacks run: see `Delivery.add_done_callback`.
+    fn add_done_callback(slf: &Bound<'_, Self>, callback: Bound<'_, PyAny>) -> PyResult<()> {
+        slf.get().runs.get()?.ask();
+        call_when_done(slf.as_any(), "ottla._callbacks", callback)
+    }
+
+    /// Puts `token` into `queue` when every row's fate is known.
+    fn _notify(&self, queue: &CompletionQueue, token: u64) -> PyResult<()> {
+        self.runs.get()?.peek().on_done(queue.pusher(token)?);
+        Ok(())
+    }
+
+    /// A view of the fates for whoever only looks.
+    fn _watch(&self) -> PyResult<Watched> {
+        Ok(Watched::new(Watching::Many(
+            self.runs.get()?.peek().clone(),
+        )))
+    }
+
+    fn __repr__(&self) -> PyResult<String> {
+        let runs = self.runs.get()?.peek();
+        Ok(format!(
+            "Deliveries({} records, {})",
+            runs.len(),
+            state(runs)
+        ))
+    }
+
+    fn __reduce__(&self) -> PyResult<()> {
+        Err(unpicklable("Deliveries"))
+    }
+}
+
+/// An awaitable handle to the outcomes of many records.
+///
+/// Its value is the partitions and offsets by row, as `result` returns them. Functions of asyncio take it as they take a
+/// `Delivery`.
+#[pyclass(frozen, module = "ottla._ottla", weakref)]
+pub(crate) struct AsyncDeliveries {
+    runs: Native<Arc<Asked<Runs>>>,
+}
+
+impl AsyncDeliveries {
+    fn new(runs: Asked<Runs>) -> Self {
+        AsyncDeliveries {
+            runs: Native::new("Deliveries", Arc::new(runs)),
+        }
+    }
+}
+
+#[pymethods]
+impl AsyncDeliveries {
+    fn __len__(&self) -> PyResult<usize> {
+        Ok(self.runs.get()?.peek().len())
+    }
+
+    fn __await__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        Operation::__await__(Bound::new(py, self.wait(None, true)?)?)
+    }
+
+    /// Wait until every record is delivered.
+    ///
+    /// The error of a timeout says what kept the records, which the one of `asyncio.wait_for` does not.
+    ///
+    /// Args:
+    ///     timeout: Seconds to wait at most; None waits until `delivery.timeout.ms` decides.
+    ///     check: Whether to raise where a record was not delivered; without it, the offset of such a row is -1.
+    ///
+    /// Returns:
+    ///     Partitions and offsets by row, as `result` returns them.
+    ///
+    /// Raises:
+    ///     KafkaTimeoutError: The time was up first. The records may still be delivered.
+    ///     KafkaError: A record was not delivered. This is the error of the first row that failed, with a note that
+    ///         counts the failed rows.
+    #[pyo3(signature = (timeout = None, *, check = true))]
+    fn wait(&self, timeout: Option<f64>, check: bool) -> PyResult<Operation> {
+        let runs = Arc::clone(self.runs.get()?);
+        let limit = seconds(timeout)?;
+        let wait = async move {
+            let _waits = runs.waits();
+            let waited = runs.peek().clone().wait(limit).await;
+            match runs.told(runs.peek().report()) {
+                Some(report) => Ok(report),
+                None => waited,
+            }
+        };
+        Ok(Operation::new(wait, move |py, report| {
+            written(py, &report, check)
+        }))
+    }
+
+    /// Whether every fate is known.
+    fn done(&self) -> PyResult<bool> {
+        Ok(self.runs.get()?.peek().is_done())
+    }
+
+    /// Partitions and offsets by row, once all are known. Does not wait.
+    ///
+    /// They are arrays of 32 and 64 bits that numpy and others take without a copy.
+    ///
+    /// Args:
+    ///     check: Whether to raise where a record was not delivered; without it, the offset of such a row is -1.
+    ///
+    /// Raises:
+    ///     asyncio.InvalidStateError: Some fate is not known yet.
+    ///     KafkaError: A record was not delivered. This is the error of the first row that failed, with a note that
+    ///         counts the failed rows.
+    #[pyo3(signature = (*, check = true))]
+    fn result(&self, py: Python<'_>, check: bool) -> PyResult<Py<PyAny>> {
+        let runs = self.runs.get()?;
+        runs.told(runs.peek().report())
+            .map_or_else(|| Err(not_done(py)), |report| written(py, &report, check))
+    }
+
+    /// The error of the first row that was not delivered; None if all were. Does not wait.
+    ///
+    /// A note of the error counts the rows that failed.
+    ///
+    /// Raises:
+    ///     asyncio.InvalidStateError: Some fate is not known yet.
+    fn exception(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
+        let runs = self.runs.get()?;
+        runs.told(runs.peek().report())
+            .map_or_else(|| Err(not_done(py)), |report| exception(py, &report))
+    }
+
+    /// The errors of rows that were not delivered, by row; empty if all were. Does not wait.
+    ///
+    /// Raises:
+    ///     asyncio.InvalidStateError: Some fate is not known yet.
+    #[getter]
+    fn errors(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let runs = self.runs.get()?;
+        runs.told(runs.peek().report())
+            .map_or_else(|| Err(not_done(py)), |report| failures(py, &report))
+    }
+
+    /// Calls `callback(deliveries)` once on the running loop, soon after every fate is known.
+    ///
+    /// In which order callbacks run: see `AsyncDelivery.add_done_callback`.
+    fn add_done_callback(slf: &Bound<'_, Self>, callback: Bound<'_, PyAny>) -> PyResult<()> {
+        slf.get().runs.get()?.ask();
+        call_when_done(slf.as_any(), "ottla.aio._completions", callback)
+    }
+
+    /// Forgets this callback on the running loop, however often it was added. Returns how often that was.
+    fn remove_done_callback<'py>(
+        slf: &Bound<'py, Self>,
+        callback: Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        call_no_more(slf.as_any(), callback)
+    }
+
+    /// Always False: what was sent cannot be called back. `asyncio.wait` asks.
+    #[expect(clippy::unused_self, reason = "as futures have it")]
+    fn cancelled(&self) -> bool {
+        false
+    }
+
+    /// A view of the fates for whoever only looks.
+    fn _watch(&self) -> PyResult<Watched> {
+        Ok(Watched::new(Watching::Many(
+            self.runs.get()?.peek().clone(),
+        )))
+    }
+
+    fn __repr__(&self) -> PyResult<String> {
+        let runs = self.runs.get()?.peek();
+        Ok(format!(
+            "aio.Deliveries({} records, {})",
+            runs.len(),
+            state(runs)
+        ))
+    }
+
+    fn __reduce__(&self) -> PyResult<()> {
+        Err(unpicklable("Deliveries"))
+    }
+}

@@ -1,0 +1,4 @@
+//! The embedded broker and its certificates.
+
+pub(crate) mod broker;
+pub(crate) mod certificates;

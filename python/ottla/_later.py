@@ -1,0 +1,29 @@
+"""Modules that are imported when somebody looks into them, so that importing ottla does not load them."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import uuid
+
+__all__ = ["Later", "uuid"]
+
+
+class Later:
+    """Stands for a module in hints. `typing.get_type_hints` looks into it, and thereby imports the module.
+
+    Args:
+        name: The module's name.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(importlib.import_module(self._name), name)
+
+
+if not TYPE_CHECKING:
+    uuid = Later("uuid")

@@ -1,0 +1,10 @@
+"""What PyInstaller asks ottla for: the folder that has its hook. The entry point `pyinstaller40` names it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+def get_hook_dirs() -> list[str]:
+    """List the folders of hooks."""
+    return [str(Path(__file__).parent)]

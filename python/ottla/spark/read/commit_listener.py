@@ -1,0 +1,70 @@
+"""Commits to a consumer group that follow the progress of queries (`ottla.spark.commit_listener`)."""
+
+import json
+import logging
+from collections.abc import Mapping
+
+from pyspark.sql.streaming.listener import (
+    QueryIdleEvent,
+    QueryProgressEvent,
+    QueryStartedEvent,
+    QueryTerminatedEvent,
+    StreamingQueryListener,
+)
+
+from ottla.errors import KafkaError
+from ottla.spark.plan.read_options import ReadOptions
+from ottla.spark.read.client_pool import close_idle
+from ottla.spark.read.group_commits import commit
+from ottla.spark.shared.offsets import Offsets, from_json
+
+LOG = logging.getLogger("ottla.spark")
+
+
+class CommitListener(StreamingQueryListener):
+    """Commits at the end of each micro-batch, the last one too."""
+
+    def __init__(self, options: Mapping[str, str], query: str | None) -> None:
+        self._options = ReadOptions.parse(options)
+        self._query = query
+        if self._options.commit_group is None:
+            raise ValueError("option commitOffsetsToGroup is missing: the id of the group to commit to")
+        self._group = self._options.commit_group
+
+    def onQueryStarted(self, event: QueryStartedEvent) -> None:
+        """Nothing is read yet."""
+
+    def onQueryProgress(self, event: QueryProgressEvent) -> None:
+        """Commit where the batch ended."""
+        progress = event.progress
+        if self._query is not None and self._query != progress.name:
+            return
+        for source in progress.sources:
+            offsets = _offsets(source.endOffset)
+            if offsets and self._reads(offsets):
+                try:
+                    commit(self._options, self._group, offsets)
+                except KafkaError as error:
+                    # Spark would print a trace and go on.
+                    LOG.error("Group %s is not told what the stream has read: %s", self._group, error)  # noqa: TRY400
+
+    def onQueryIdle(self, event: QueryIdleEvent) -> None:
+        """The last batch was committed."""
+
+    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: ARG002
+        """The last batch was committed. A connection stays open only from batch to batch."""
+        close_idle(self._options)
+
+    def _reads(self, offsets: Offsets) -> bool:
+        """Whether the offsets can be those of the source that the options describe."""
+        topics = self._options.topics
+        known = set(topics.names) | {topic for topic, _ in topics.assigned}
+        return topics.pattern is not None or {topic for topic, _ in offsets} <= known
+
+
+def _offsets(told: str | None) -> Offsets:
+    """The offsets of a source of Kafka; none if it is another source, which tells what it likes."""
+    try:
+        return from_json(json.loads(told or "{}"))
+    except (ValueError, AttributeError, TypeError):
+        return {}

@@ -1,0 +1,1 @@
+"""What reads and writes share: options, offsets, formats, clients that are kept, files."""

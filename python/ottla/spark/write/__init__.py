@@ -1,0 +1,1 @@
+"""What Spark's writers do: options, encodings, producers, transactions."""
