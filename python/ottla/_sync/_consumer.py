@@ -30,8 +30,6 @@ from ottla._types import (
 )
 from ottla.errors import ClosedError
 
-# What stands for the listener that this task belongs to.
-
 
 class Consumer(_ottla.SyncConsumer):
     """Reads records. Threads may share it: their polls wait for each other.

@@ -39,9 +39,8 @@ from ottla.aio._reporting import Reports
 from ottla.aio._sasl import with_loop
 from ottla.errors import ClosedError
 
-# What stands for the listener that this task belongs to.
 # Not for threads.
-LISTENER: ContextVar[object | None] = ContextVar("LISTENER", default=None)
+LISTENER: ContextVar[object | None] = ContextVar("LISTENER", default=None)  # stands for the listener of a task
 
 
 class Consumer:
