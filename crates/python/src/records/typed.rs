@@ -576,8 +576,8 @@ impl Decoded {
     /// What notebooks show: a table of the first and the last rows.
     fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         static TABLE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-        let table = TABLE.import(slf.py(), "ottla._notebook", "decoded_table")?;
-        table.call1((slf,))
+        let table = calls::class(&TABLE, slf.py(), "ottla._notebook", "decoded_table")?;
+        table.guarded_call((slf,))
     }
 
     /// The columns as an `arrow_array_stream` capsule, by the Arrow PyCapsule interface, in their own types.
