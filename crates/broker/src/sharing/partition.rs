@@ -188,8 +188,15 @@ impl SharePartition {
         let mut acquired = Vec::new();
         let (mut count, start) = (0, self.start);
         let mut next = from.max(start);
+        let wanted = i64::try_from(claim.most).unwrap_or(i64::MAX);
+        let most = match claim.most_locks - self.under_way() {
+            // As with Kafka, the rest of a batch that was cut is given out though too much is under way.
+            ..=0 => wanted,
+            room if claim.is_exact => wanted.min(room),
+            _ => wanted,
+        };
         for batch in batches.iter().filter(|batch| batch.last >= start) {
-            if count >= claim.most {
+            if count >= most {
                 break;
             }
             // What is between batches was compacted away, also what a member had and gave back.
@@ -209,19 +216,14 @@ impl SharePartition {
                 });
                 continue;
             }
-            let left = i64::try_from(claim.most - count).unwrap_or(i64::MAX);
-            let room = claim.most_locks - self.under_way();
-            if room > 0 {
-                let new = if claim.is_exact {
-                    let free = left - self.count_available(batch.first, batch.last);
-                    batch.last.min(self.end - 1 + free.min(room).max(0))
-                } else {
-                    batch.last
-                };
-                self.extend(new, Fate::Available);
+            if self.under_way() < claim.most_locks {
+                self.extend(batch.last, Fate::Available);
             }
-            let most = if claim.is_exact { left } else { i64::MAX };
-            for (first, last) in self.available(batch.first, batch.last, most) {
+            let left = match claim.is_exact {
+                true => most - count,
+                false => i64::MAX,
+            };
+            for (first, last) in self.available(batch.first, batch.last, left) {
                 let fate = Fate::Acquired {
                     member: Arc::clone(&claim.member),
                     until: claim.until,
@@ -233,7 +235,7 @@ impl SharePartition {
                     |run| {
                         run.fate = fate.clone();
                         run.deliveries = run.deliveries.saturating_add(1);
-                        count += usize::try_from(last - first + 1).unwrap_or(0);
+                        count += last - first + 1;
                         acquired.push(Acquired {
                             first,
                             last,
@@ -382,11 +384,6 @@ impl SharePartition {
             }
         }
         found
-    }
-
-    fn count_available(&self, first: i64, last: i64) -> i64 {
-        let found = self.available(first, last, i64::MAX).into_iter();
-        found.map(|(first, last)| last - first + 1).sum()
     }
 
     /// Has the runs go on up to `last`, if they do not.

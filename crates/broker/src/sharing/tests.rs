@@ -520,3 +520,44 @@ fn a_session_goes_by_epochs() {
         Some(("g".to_owned(), "a".to_owned()))
     );
 }
+
+/// How many records the first member gets, and then a second one, while the first keeps its locks, of new batches of these sizes:
+/// what brokers of Kafka 4.4.0 gave with `share.partition.max.record.locks=100`.
+#[test]
+fn locks_have_a_limit_that_ends_with_a_batch_as_in_kafka() {
+    let each: [(&[i64], i64, i64); 7] = [
+        (&[200], 200, 100),
+        (&[10; 20], 100, 0),
+        (&[50; 4], 100, 0),
+        (&[99; 3], 198, 98),
+        (&[100; 2], 100, 0),
+        (&[60; 3], 120, 20),
+        (&[200, 200], 200, 100),
+    ];
+    let bench = Bench::new();
+    for (sizes, whole, rest) in each {
+        let mut next = 0;
+        let batches = sizes.iter().map(|size| {
+            next += size;
+            batch(next - size, next - 1)
+        });
+        let batches: Vec<_> = batches.collect();
+        for (is_exact, wanted) in [(false, (whole, 0)), (true, (100, rest))] {
+            let mut partition = SharePartition::new(0);
+            let mut take = |member: &str| {
+                let claim = bench.claim(member, 500, is_exact);
+                let Some(from) = partition.next_offset(claim.most_locks) else {
+                    return 0;
+                };
+                let read: Vec<_> = batches
+                    .iter()
+                    .filter(|it| it.last >= from)
+                    .copied()
+                    .collect();
+                let acquired = partition.acquire(from, &read, &claim).into_iter();
+                acquired.map(|it| it.last - it.first + 1).sum::<i64>()
+            };
+            assert_eq!((take("a"), take("b")), wanted, "{sizes:?}, {is_exact}");
+        }
+    }
+}
