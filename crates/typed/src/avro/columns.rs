@@ -83,7 +83,7 @@ fn of_type(data_type: &DataType, name: &str) -> Result<Value, SchemaError> {
         }
         DataType::Map(entries, _) => match entries.data_type() {
             DataType::Struct(entry) if entry.len() == 2 => {
-                let values = entry.iter().nth(1);
+                let values = entry.get(1);
                 let values = values.map(|values| of_field(values, name)).transpose()?;
                 json!({"type": "map", "values": values})
             }
