@@ -6,14 +6,14 @@ import bisect
 import heapq
 import operator
 import time
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any, TypeAlias
 
-from ottla._hints import ConfigValue
+from ottla._hints import ConfigValue, keywords
 from ottla._ottla import Batch, ConsumerCore, Operation
 from ottla._types import TopicPartition
-from ottla.errors import ArgumentError, KafkaTimeoutError
+from ottla.errors import ArgumentError, KafkaTimeoutError, NotFoundError
 
 Moment: TypeAlias = int | datetime | timedelta
 Steps: TypeAlias = Generator[Operation, Any, Batch]
@@ -61,6 +61,29 @@ def checked(
         # Records that are deleted meanwhile are passed over, and no others.
         given.setdefault("auto.offset.reset", "earliest")
     return given
+
+
+def of_admin(config: Mapping[str, ConfigValue], properties: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of a consumer's properties that an admin client has, too."""
+    known = keywords.AdminProperties.__annotations__
+    given = {name.replace(".", "_"): value for name, value in (*config.items(), *properties.items())}
+    return {name.replace("_", "."): value for name, value in given.items() if name in known}
+
+
+def not_found(error: NotFoundError, topics: Iterable[str]) -> NotFoundError:
+    """Make an error of a missing topic that names the nearest topic.
+
+    Args:
+        error: The error of the brokers.
+        topics: The topics that exist.
+    """
+    import difflib  # it is not needed before
+
+    near = difflib.get_close_matches(error.topic or "", topics, n=1)
+    hint = f"did you mean {near[0]!r}?" if near else "Admin.list_topics() lists the topics that exist"
+    named = NotFoundError(f"topic {error.topic!r} does not exist: {error}; {hint}")
+    named.__dict__.update(error.__dict__)
+    return named
 
 
 def steps(core: ConsumerCore, topic: str, last: int | None, since: Moment | None, until: Moment | None) -> Steps:

@@ -398,34 +398,26 @@ class SchemaRegistry:
     def _request(self, url: str, path: str, seconds: float, question: bytes | None) -> tuple[int, bytes]:
         if seconds <= 0:
             raise TimeoutError("the time is up")
-        import http.client
-        from urllib.parse import urlsplit
+        from ottla import _http
 
-        parts = urlsplit(url)
-        host = parts.hostname or ""
-        connection = (
-            http.client.HTTPSConnection(host, parts.port, timeout=seconds, context=self._context())
-            if parts.scheme == "https"
-            else http.client.HTTPConnection(host, parts.port, timeout=seconds)
-        )
-        end = time.monotonic() + seconds
+        headers = self._request_headers()
+        if question is not None:
+            headers["Content-Type"] = "application/vnd.schemaregistry.v1+json"
+        method = "GET" if question is None else "POST"
         try:
-            headers = self._request_headers()
-            if question is not None:
-                headers["Content-Type"] = "application/vnd.schemaregistry.v1+json"
-            connection.request("GET" if question is None else "POST", parts.path + path, question, headers)
-            response = connection.getresponse()
-            body = bytearray()
-            # A server that sends a byte now and then keeps each read within its time, and not all of them.
-            while part := response.read1(1 << 16):
-                body += part
-                if len(body) > _MOST_BYTES:
-                    raise ProtocolError(f"the schema registry at {url} gives more than {_MOST_BYTES} bytes for {path}")
-                if time.monotonic() > end:
-                    raise TimeoutError("the answer does not end")
-            return response.status, bytes(body)
-        finally:
-            connection.close()
+            response = _http.request(
+                method,
+                url + path,
+                headers=headers,
+                body=question,
+                context=self._context,
+                timeout=seconds,
+                most=_MOST_BYTES,
+            )
+        except _http.TooLongError:
+            text = f"the schema registry at {url} gives more than {_MOST_BYTES} bytes for {path}"
+            raise ProtocolError(text) from None
+        return response.status, response.body
 
     def _request_headers(self) -> dict[str, str]:
         headers = {

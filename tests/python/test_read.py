@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from datetime import UTC, datetime, timedelta
 
@@ -215,3 +216,23 @@ def test_the_command_prints_the_last(address, topic):
     assert (code, "--last prints what is there" in err) == (1, True)
     code, _, err = ottla_command("consume", "-b", address, "-t", topic, "--last", "3", "--beginning")
     assert (code, "not allowed with" in err) == (2, True)
+
+
+@pytest.mark.parametrize("facade", ["ottla", "aio"])
+def test_a_topic_that_does_not_exist_is_told_with_the_nearest(facade):
+    with Broker(topics=["flights", "planes"]) as broker:
+        servers = broker.bootstrap_servers
+
+        def read(topic, **properties):
+            if facade == "ottla":
+                return ottla.read(servers, topic, **properties)
+            return asyncio.run(ottla.aio.read(servers, topic, **properties))
+
+        with pytest.raises(
+            ottla.errors.NotFoundError, match="topic 'flihgts' does not exist: .*; did you mean 'flights'"
+        ) as caught:
+            # A consumer's own properties are not the admin client's.
+            read("flihgts", config={"fetch.min.bytes": 1, "client.id": "r"}, max_poll_records=10)
+        assert (caught.value.topic, caught.value.name) == ("flihgts", "UNKNOWN_TOPIC_OR_PARTITION")
+        with pytest.raises(ottla.errors.NotFoundError, match="lists the topics that exist"):
+            read("nothing-like-it")

@@ -8,11 +8,13 @@ import json
 import re
 import ssl
 import subprocess
+import sys
 import threading
 import time
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import ModuleType, SimpleNamespace
 from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import parse_qs, parse_qsl, unquote_plus, urlsplit
 
@@ -410,7 +412,7 @@ def test_what_a_callback_returns_is_understood():
 
 
 def test_tokens_show_no_secret():
-    shown = [repr(Token("s3cret", 1.0)), repr(EXAMPLE), repr(_http.Answer(200, "OK", b"s3cret"))]
+    shown = [repr(Token("s3cret", 1.0)), repr(EXAMPLE), repr(_http.Response(200, "OK", b"s3cret"))]
     for text in shown:
         assert "s3cret" not in text
         assert EXAMPLE.secret_key not in text
@@ -688,3 +690,111 @@ def test_a_callback_that_hangs_is_named(mechanism, waited_for):
                 admin.list_topics()
         finally:
             released.set()
+
+
+class StubbedError(Exception):
+    """As botocore's root of errors."""
+
+
+class StubbedTransportError(StubbedError):
+    pass
+
+
+class StubbedClientError(Exception):
+    def __init__(self, status: int) -> None:
+        super().__init__(f"status {status}")
+        self.response = {"ResponseMetadata": {"HTTPStatusCode": status}}
+
+
+class StubbedSession:
+    """As `botocore.session.Session`: `results` are returned or raised, one after the other."""
+
+    made: ClassVar[list[StubbedSession]] = []
+    results: ClassVar[list[Any]] = []
+
+    def __init__(self, profile: str | None) -> None:
+        self.profile, self.variables = profile, {}
+        self.made.append(self)
+
+    def set_config_variable(self, name: str, value: str) -> None:
+        self.variables[name] = value
+
+    def get_credentials(self) -> Any:
+        result = self.results.pop(0)
+        if isinstance(result, Exception):
+            raise result
+        return result and SimpleNamespace(get_frozen_credentials=lambda: SimpleNamespace(**result))
+
+
+@pytest.fixture
+def botocore(monkeypatch) -> type[StubbedSession]:
+    errors = {
+        "BotoCoreError": StubbedError,
+        "ClientError": StubbedClientError,
+        "HTTPClientError": StubbedTransportError,
+        "MetadataRetrievalError": StubbedTransportError,
+        "SSLError": type("SSLError", (StubbedTransportError,), {}),
+    }
+    package, exceptions, session = (ModuleType(f"botocore{name}") for name in ("", ".exceptions", ".session"))
+    exceptions.__dict__.update(errors)
+    session.Session, package.exceptions = StubbedSession, exceptions
+    for module in (package, exceptions, session):
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+    monkeypatch.delitem(sys.modules, "ottla._sasl._botocore", raising=False)
+    StubbedSession.made, StubbedSession.results = [], []
+    yield StubbedSession
+    sys.modules.pop("ottla._sasl._botocore", None)
+
+
+FIRST = {"access_key": "first", "secret_key": "s1", "token": None}
+SECOND = {"access_key": "second", "secret_key": "s2", "token": "t2"}
+
+
+def test_botocore_finds_credentials_where_it_is_installed(botocore, monkeypatch):
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "ours")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "ours")
+    source = _aws.MskIam({"sasl.aws.profile": "dev", "sasl.aws.region": "eu-west-1"}, {}, None)
+    assert not botocore.made, "a client that is made imports and asks nothing"
+    botocore.results = [FIRST, SECOND, SECOND]
+    # botocore keeps what it found, and refreshes it: it is asked each time.
+    assert source._credentials() == _sigv4.Credentials("first", "s1", None)
+    assert source._credentials() == _sigv4.Credentials("second", "s2", "t2")
+    (session,) = botocore.made
+    assert (session.profile, session.variables) == ("dev", {"region": "eu-west-1"})
+    source.forget()
+    source._credentials()
+    assert len(botocore.made) == 2, "what a broker refused is found again"
+
+
+def test_a_role_is_assumed_with_the_credentials_of_botocore(botocore, monkeypatch):
+    botocore.results = [FIRST]
+    source = _aws.MskIam({}, {"awsRoleArn": "arn:role", "awsStsRegion": "eu-west-1"}, None)
+    monkeypatch.setattr(source._sources, "assumed", lambda role, base: (role, base.access_key))
+    assert source._fetch() == ("arn:role", "first")
+
+
+@pytest.mark.parametrize(
+    ("result", "kind"),
+    [
+        (None, Refused),
+        (StubbedError("the SSO session has expired"), Refused),
+        (StubbedTransportError("no route"), Unavailable),
+        (StubbedClientError(403), Refused),
+        (StubbedClientError(429), Unavailable),
+        (StubbedClientError(503), Unavailable),
+    ],
+)
+def test_failures_of_botocore_are_told_apart(botocore, result, kind):
+    botocore.results = [result]
+    with pytest.raises(kind, match="botocore found no AWS credentials") as caught:
+        _aws.MskIam({}, {}, None)._credentials()
+    assert result is None or str(result) in str(caught.value)
+
+
+def test_without_botocore_our_own_chain_finds_credentials(monkeypatch):
+    monkeypatch.setitem(sys.modules, "botocore", None)
+    monkeypatch.delitem(sys.modules, "ottla._sasl._botocore", raising=False)
+    monkeypatch.delenv("AWS_SESSION_TOKEN", raising=False)
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "ours")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+    assert _aws.MskIam({}, {}, None)._credentials() == _sigv4.Credentials("ours", "secret", None)

@@ -7,9 +7,6 @@ its own, since one may wait for a server: authentications are few.
 ```text
 connection's task ── request ──▶ SaslQueue ──▶ thread "ottla-sasl" ──▶ a thread for the request ── answer ──▶ the task
 ```
-
-HTTP comes from Python's standard library: a token is fetched a few times an hour, which is no reason to carry another
-HTTP client in the extension.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """AWS_MSK_IAM: the signed document that a broker of Amazon MSK takes, and the credentials that sign it.
 
-Credentials come from where AWS's own tools look: the environment, the files of a profile, a web identity, the
-container's and the machine's role. Nothing is run because a file names it (`credential_process`).
+Credentials come from botocore if it is installed. Otherwise they come from where AWS's own tools look: the environment,
+the files of a profile, a web identity, the container's and the machine's role. Without botocore nothing is run because
+a file names it (`credential_process`), and there is no SSO.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode, urlsplit
 
+from ottla._http import Response
 from ottla._sasl import _http
 from ottla._sasl._failures import Refused, Unavailable, short
 from ottla._sasl._sigv4 import Credentials, Scope, authorization, presigned
@@ -54,17 +56,18 @@ class MskIam:
         self._lock = threading.Lock()
         self._kept: Credentials | None = None
         self._refused = False
-        profile = settings.get("sasl.aws.profile") or login.get("awsProfileName") or None
-        sources = Sources(
-            os.environ, profile, self._region or login.get("awsStsRegion"), login.get("awsRoleSessionName")
-        )
+        self._profile = settings.get("sasl.aws.profile") or login.get("awsProfileName") or None
+        self._sts_region = self._region or login.get("awsStsRegion")
+        self._sources = Sources(os.environ, self._profile, self._sts_region, login.get("awsRoleSessionName"))
+        # Made with the first document, on a thread that may wait: to import botocore takes a while.
+        self._find: Callable[[], Credentials] | None = None
         role = login.get("awsRoleArn")
         if token is not None:
             self._fetch: Callable[[], Credentials] = lambda: read(called(token))
         elif role:
-            self._fetch = lambda: sources.assumed(role, sources.find())
+            self._fetch = lambda: self._sources.assumed(role, self._found())
         else:
-            self._fetch = sources.find
+            self._fetch = self._found
 
     def answer(self, request: SaslRequest) -> None:
         """Sign a document for the broker."""
@@ -73,11 +76,23 @@ class MskIam:
 
     def _credentials(self) -> Credentials:
         with self._lock:
-            kept, self._refused = (None if self._refused else self._kept), False
+            if self._refused:
+                self._refused, self._kept, self._find = False, None, None
+            kept = self._kept
             if kept and kept.expires is not None and time.time() < kept.expires - _EARLY:
                 return kept
             self._kept = self._fetch()
             return self._kept
+
+    def _found(self) -> Credentials:
+        if self._find is None:
+            try:
+                from ottla._sasl._botocore import finder
+            except ImportError:
+                self._find = self._sources.find
+            else:
+                self._find = finder(self._profile, self._sts_region)
+        return self._find()
 
     def forget(self) -> None:
         """Fetch the credentials anew next time."""
@@ -189,8 +204,8 @@ class Sources:
         for other in ("credential_process", "sso_session", "sso_start_url"):
             if other in profile:
                 raise Refused(
-                    f"profile {name} has {other}, which this client does not use: pass sasl_token= with a function "
-                    "that returns (access_key, secret_key, session_token)"
+                    f"profile {name} has {other}, which needs botocore: pip install botocore, or pass sasl_token= with "
+                    "a function that returns (access_key, secret_key, session_token)"
                 )
         return None
 
@@ -331,7 +346,7 @@ class Sources:
             raise Refused(f"{variable} {error}") from None
 
     @staticmethod
-    def _succeeded(answer: _http.Answer, what: str, why: str | None = None) -> None:
+    def _succeeded(answer: Response, what: str, why: str | None = None) -> None:
         if answer.status == _OK:
             return
         text = f"{what}: AWS answered {answer.status} {short(answer.reason)}" + (f": {short(why)}" if why else "")

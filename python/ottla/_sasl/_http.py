@@ -5,30 +5,16 @@ from __future__ import annotations
 import http.client
 import ipaddress
 import ssl
-import time
-from dataclasses import dataclass
 from urllib.parse import urlsplit
 
+from ottla import _http
+from ottla._http import Response
 from ottla._sasl._failures import Refused, Unavailable, shown
 
-# The most bytes of an answer.
+# The most bytes of a response.
 _MOST = 1 << 20
 # Seconds for a request.
 TIMEOUT = 20.0
-_CHUNK = 1 << 14
-
-
-@dataclass(frozen=True)
-class Answer:
-    """A server's answer, with its body, which may be secret."""
-
-    status: int
-    reason: str
-    body: bytes
-
-    def __repr__(self) -> str:
-        """Show no body."""
-        return f"Answer({self.status}, {len(self.body)} bytes)"
 
 
 def is_loopback(host: str) -> bool:
@@ -74,8 +60,8 @@ def request(
     body: bytes | None = None,
     ca: str | None = None,
     timeout: float = TIMEOUT,
-) -> Answer:
-    """Make one request. It goes to no other host, whatever the answer says.
+) -> Response:
+    """Make one request. It goes to no other host, whatever the response says.
 
     Args:
         method: GET, PUT or POST.
@@ -86,46 +72,34 @@ def request(
         timeout: Seconds for all of it.
 
     Raises:
-        Refused: The server is not who it should be, answers with a redirect, or with too much.
-        Unavailable: It cannot be reached, or does not answer in time.
+        Refused: The server is not who it should be, responds with a redirect, or with too much.
+        Unavailable: It cannot be reached, or does not respond in time.
     """
     parts = urlsplit(url)
-    host, port = parts.hostname or "", parts.port
-    where = f"{host}:{port}" if port else host
-    deadline = time.monotonic() + timeout
-    connection: http.client.HTTPConnection
-    if parts.scheme == "https":
+    where = f"{parts.hostname}:{parts.port}" if parts.port else parts.hostname
+
+    def context() -> ssl.SSLContext:
         try:
-            context = ssl.create_default_context(cafile=ca)
+            return ssl.create_default_context(cafile=ca)
         except (OSError, ssl.SSLError) as error:
             raise Refused(f"https.ca.location cannot be read: {shown(error)}") from None
-        connection = http.client.HTTPSConnection(host, port, timeout=timeout, context=context)
-    else:
-        connection = http.client.HTTPConnection(host, port, timeout=timeout)
+
     try:
-        path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-        connection.request(method, path, body=body, headers=headers or {})
-        with connection.getresponse() as response:
-            if 300 <= response.status < 400:
-                raise Refused(
-                    f"{where} answers with a redirect ({response.status}), which is not followed: use its target"
-                )
-            received = bytearray()
-            while chunk := response.read1(_CHUNK):
-                received += chunk
-                if len(received) > _MOST:
-                    raise Refused(f"{where} answers with more than {_MOST} bytes")
-                left = deadline - time.monotonic()
-                if left <= 0:
-                    raise Unavailable(f"{where} did not answer within {timeout:.0f} s")
-                if connection.sock is not None:
-                    connection.sock.settimeout(left)
-            return Answer(response.status, response.reason, bytes(received))
+        response = _http.request(
+            method, url, headers=headers or {}, body=body, context=context, timeout=timeout, most=_MOST
+        )
+    except _http.TooLongError:
+        raise Refused(f"{where} responds with more than {_MOST} bytes") from None
     except ssl.SSLCertVerificationError as error:
         raise Refused(
             f"{where} is not trusted: {error.verify_message}; set https.ca.location to its authority"
         ) from None
+    except TimeoutError:
+        raise Unavailable(f"{where} did not respond within {timeout:g} s") from None
     except (OSError, http.client.HTTPException) as error:
         raise Unavailable(f"{where} cannot be asked: {shown(error)}") from None
-    finally:
-        connection.close()
+    if 300 <= response.status < 400:
+        raise Refused(
+            f"{where} responds with a redirect ({response.status}), which is not followed: use the redirect's target"
+        )
+    return response

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
+from ottla._http import Response
 from ottla._ottla import sign_assertion
 from ottla._sasl import _http
 from ottla._sasl._failures import Refused, Unavailable, short
@@ -79,7 +80,7 @@ class Endpoint:
         )
         return self._token(answer)
 
-    def _token(self, answer: _http.Answer) -> Token:
+    def _token(self, answer: Response) -> Token:
         try:
             told = json.loads(answer.body)
         except (ValueError, RecursionError):

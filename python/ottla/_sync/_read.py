@@ -3,14 +3,17 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any, Unpack
 
 from ottla._hints import ConfigValue, Servers, keywords
 from ottla._ottla import Batch
-from ottla._reading import checked, steps
+from ottla._reading import checked, not_found, of_admin, steps
+from ottla._sync._admin import Admin
 from ottla._sync._consumer import Consumer
+from ottla.errors import KafkaError, NotFoundError
 
 
 def read(
@@ -48,7 +51,7 @@ def read(
         ArgumentError: `last` or a time is negative or of a wrong type, a datetime has no time zone, there are several
             topics, or a group is given.
         ConfigError: A property is unknown or has a value that is not allowed.
-        NotFoundError: The topic does not exist.
+        NotFoundError: The topic does not exist; the error names the nearest one.
         KafkaTimeoutError: Nothing more came for `default.api.timeout.ms`.
         KafkaError: What else polls raise.
 
@@ -61,13 +64,21 @@ def read(
         ```
     """
     config = checked(topic, last, {"since": since, "until": until}, config, properties)
-    with Consumer(bootstrap_servers, config=config, **properties) as consumer:
-        reading = steps(consumer._core, topic, last, since, until)  # noqa: SLF001 what both facades share
-        result: Any = None
-        while True:
-            try:
-                operation = reading.send(result)
-            except StopIteration as done:
-                batch: Batch = done.value
-                return batch
-            result = operation.wait()
+    try:
+        with Consumer(bootstrap_servers, config=config, **properties) as consumer:
+            reading = steps(consumer._core, topic, last, since, until)  # noqa: SLF001 what both facades share
+            result: Any = None
+            while True:
+                try:
+                    operation = reading.send(result)
+                except StopIteration as done:
+                    batch: Batch = done.value
+                    return batch
+                result = operation.wait()
+    except NotFoundError as error:
+        topics: list[str] = []
+        # What keeps the topics from being listed is not what failed.
+        with contextlib.suppress(KafkaError):
+            with Admin(bootstrap_servers, config=of_admin(config, properties)) as admin:
+                topics = admin.list_topics()
+        raise not_found(error, topics) from error

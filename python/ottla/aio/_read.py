@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any, Unpack
 
 from ottla._hints import ConfigValue, Servers, keywords
 from ottla._ottla import Batch
-from ottla._reading import checked, steps
+from ottla._reading import checked, not_found, of_admin, steps
+from ottla.aio._admin import Admin
 from ottla.aio._consumer import Consumer
+from ottla.errors import KafkaError, NotFoundError
 
 
 async def read(
@@ -47,7 +50,7 @@ async def read(
         ArgumentError: `last` or a time is negative or of a wrong type, a datetime has no time zone, there are several
             topics, or a group is given.
         ConfigError: A property is unknown or has a value that is not allowed.
-        NotFoundError: The topic does not exist.
+        NotFoundError: The topic does not exist; the error names the nearest one.
         KafkaTimeoutError: Nothing more came for `default.api.timeout.ms`.
         KafkaError: What else polls raise.
 
@@ -60,13 +63,21 @@ async def read(
         ```
     """
     config = checked(topic, last, {"since": since, "until": until}, config, properties)
-    async with Consumer(bootstrap_servers, config=config, **properties) as consumer:
-        reading = steps(consumer._core, topic, last, since, until)  # noqa: SLF001 what both facades share
-        result: Any = None
-        while True:
-            try:
-                operation = reading.send(result)
-            except StopIteration as done:
-                batch: Batch = done.value
-                return batch
-            result = await operation
+    try:
+        async with Consumer(bootstrap_servers, config=config, **properties) as consumer:
+            reading = steps(consumer._core, topic, last, since, until)  # noqa: SLF001 what both facades share
+            result: Any = None
+            while True:
+                try:
+                    operation = reading.send(result)
+                except StopIteration as done:
+                    batch: Batch = done.value
+                    return batch
+                result = await operation
+    except NotFoundError as error:
+        topics: list[str] = []
+        # What keeps the topics from being listed is not what failed.
+        with contextlib.suppress(KafkaError):
+            async with Admin(bootstrap_servers, config=of_admin(config, properties)) as admin:
+                topics = await admin.list_topics()
+        raise not_found(error, topics) from error
