@@ -191,20 +191,20 @@ fn operations<'py>(py: Python<'py>, bits: i32) -> PyResult<Bound<'py, PyFrozenSe
 fn described_cluster(py: Python<'_>, found: ClusterDescription) -> PyResult<Py<PyAny>> {
     static CLUSTER: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     static NODE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    let class = NODE.import(py, "ottla._types", "Node")?;
+    let class = calls::class(&NODE, py, "ottla._types", "Node")?;
     let mut controller = None;
     let mut nodes = Vec::with_capacity(found.nodes.len());
     for node in found.nodes {
-        let made = class.call1((node.id, node.host, node.port, node.rack, node.fenced))?;
+        let made = class.guarded_call((node.id, node.host, node.port, node.rack, node.fenced))?;
         if found.controller == Some(node.id) {
             controller = Some(made.clone());
         }
         nodes.push(made);
     }
     let operations = found.operations.map(|bits| operations(py, bits));
-    let described = CLUSTER
-        .import(py, "ottla._types", "ClusterDescription")?
-        .call1((found.cluster_id, controller, nodes, operations.transpose()?))?;
+    let class = calls::class(&CLUSTER, py, "ottla._types", "ClusterDescription")?;
+    let operations = operations.transpose()?;
+    let described = class.guarded_call((found.cluster_id, controller, nodes, operations))?;
     Ok(described.unbind())
 }
 
