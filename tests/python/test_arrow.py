@@ -365,8 +365,6 @@ def test_tables_that_cannot_be_sent(api, address, topic):
                 api(producer.send_arrow(topic, wrong))
         with pytest.raises(ottla.errors.ArgumentError, match="topic"):
             api(producer.send_arrow(None, pa.table({"value": ["a"]})))
-        with pytest.raises(ottla.errors.ArgumentError, match="send_arrow"):
-            api(producer.send_many(topic, pa.array(["a"]), keys=["k"]))
         with pytest.raises(TypeError, match="send_arrow"):
             api(producer.send_many(topic, pa.table({"value": ["a"]})))
 
