@@ -12,7 +12,7 @@ from pyspark.sql import functions as f
 from pyspark.sql.types import StructType
 from tests.property import typed
 
-from ottla.spark.types import to_arrow
+from ottla.spark.shared.arrow_types import to_arrow
 
 # Values of one schema, which is one query of Spark's.
 TOGETHER = 500

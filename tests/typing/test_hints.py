@@ -16,7 +16,8 @@ from typing import Any
 import pytest
 
 import ottla
-from ottla import _transaction, aio
+from ottla import aio
+from ottla._sync import _transaction
 from ottla.aio import _transaction as aio_transaction
 
 MODULES = [

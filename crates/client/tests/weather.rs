@@ -152,7 +152,7 @@ async fn come_and_go(number: usize, bootstrap: &str) {
     match number % 3 {
         0 => {
             let admin = Admin::new(settings(Role::Admin, bootstrap, &[]), &runtime, None).unwrap();
-            let cluster = admin.describe_cluster(SOON).await.unwrap();
+            let cluster = admin.describe_cluster(false, false, SOON).await.unwrap();
             assert_eq!(cluster.nodes.len(), 1);
             admin.close(SOON).await.unwrap();
         }

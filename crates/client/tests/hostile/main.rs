@@ -210,7 +210,12 @@ async fn consume(bootstrap: &str, seed: u64) {
 async fn administer(bootstrap: &str, seed: u64) {
     let runtime = Handle::current();
     let admin = Admin::new(settings(Role::Admin, bootstrap, seed), &runtime, None).unwrap();
-    bounded("describe_cluster", CALL, admin.describe_cluster(Some(CALL))).await;
+    bounded(
+        "describe_cluster",
+        CALL,
+        admin.describe_cluster(false, false, Some(CALL)),
+    )
+    .await;
     bounded("list_topics", CALL, admin.list_topics(false, Some(CALL))).await;
     bounded("close", CALL, admin.close(Some(CALL))).await;
 }
