@@ -302,7 +302,7 @@ async fn a_dead_bootstrap_address_does_not_matter() {
     let peer = Peer::start(|stream, _, port| broker(stream, port, |_, _| Duration::ZERO)).await;
     for _ in 0..4 {
         let admin = admin(&format!("{},{}", nobody(), peer.address));
-        let cluster = admin.describe_cluster(SOON).await.unwrap();
+        let cluster = admin.describe_cluster(false, false, SOON).await.unwrap();
         assert_eq!(cluster.nodes[0].id, 1);
         admin.close(SOON).await.unwrap();
     }
@@ -381,11 +381,11 @@ async fn a_connection_cut_in_the_middle_of_an_answer_is_made_again() {
     .await;
     assert_eq!(
         admin(&peer.address)
-            .describe_cluster(SOON)
+            .describe_cluster(false, false, SOON)
             .await
             .unwrap()
             .controller,
-        1
+        Some(1)
     );
     assert_eq!(peer.connections.load(Ordering::Relaxed), 2);
 }
@@ -405,11 +405,11 @@ async fn an_answer_byte_by_byte_is_an_answer() {
     .await;
     assert_eq!(
         admin(&peer.address)
-            .describe_cluster(SOON)
+            .describe_cluster(false, false, SOON)
             .await
             .unwrap()
             .controller,
-        1
+        Some(1)
     );
 }
 
@@ -427,11 +427,11 @@ async fn a_wrong_correlation_id_ends_the_connection() {
     .await;
     assert_eq!(
         admin(&peer.address)
-            .describe_cluster(SOON)
+            .describe_cluster(false, false, SOON)
             .await
             .unwrap()
             .controller,
-        1
+        Some(1)
     );
     assert_eq!(peer.connections.load(Ordering::Relaxed), 2);
 }
@@ -447,7 +447,14 @@ async fn a_slow_answer_meets_the_deadline_of_its_request() {
     .await;
     let config = settings(Role::Admin, &peer.address, &[("request.timeout.ms", "300")]);
     let admin = Admin::new(config, &Handle::current(), None).unwrap();
-    assert_eq!(admin.describe_cluster(SOON).await.unwrap().controller, 1);
+    assert_eq!(
+        admin
+            .describe_cluster(false, false, SOON)
+            .await
+            .unwrap()
+            .controller,
+        Some(1)
+    );
 }
 
 #[tokio::test]
@@ -459,7 +466,7 @@ async fn a_wait_without_end_is_none_too_long() {
     assert_eq!(delivery.wait(forever).await.unwrap().offset, 7);
     producer.close(forever).await.unwrap();
     let admin = admin(&peer.address);
-    admin.describe_cluster(forever).await.unwrap();
+    admin.describe_cluster(false, false, forever).await.unwrap();
     admin.close(forever).await.unwrap();
 }
 
@@ -1172,7 +1179,7 @@ async fn dropping_the_last_handle_hangs_up() {
     })
     .await;
     let admin = admin(&peer.address);
-    admin.describe_cluster(SOON).await.unwrap();
+    admin.describe_cluster(false, false, SOON).await.unwrap();
     drop(admin);
     tokio::time::timeout(3 * SECOND, closed.recv())
         .await
