@@ -642,7 +642,9 @@ fn a_topic_whose_files_do_not_go_is_deleted_all_the_same() {
         ..Default::default()
     };
     assert_eq!(world.ask(1, &committed, 7).topics.len(), 1);
-    // What has the new name of the partition's folder already stands in its way.
+    // What has the new name of the partition's folder already stands in its way, and its files do not go one by one: a folder is
+    // among them.
+    std::fs::create_dir(dir.join("t-0/folder")).unwrap();
     let metadata = std::fs::read_to_string(dir.join("t-0/partition.metadata")).unwrap();
     let id = metadata
         .lines()
