@@ -276,20 +276,20 @@ def test_the_log_says_what_happened(story: Story) -> None:
 def missing_from(said: list[tuple[str, str]]) -> list[str]:
     """Of what happened, what no logger said. Each message begins with the client's id."""
     wanted = [
-        ("ottla.connection", r"^ottla: connected to 127\.0\.0\.1:\d+ \(broker \d\) in \d+ ms$"),
-        ("ottla.connection", r"^ottla: (disconnected from|cannot connect to) 127\.0\.0\.1:\d+: "),
+        ("ottla.connection", r"^[\w-]+: connected to 127\.0\.0\.1:\d+ \(broker \d\) in \d+ ms$"),
+        ("ottla.connection", r"^[\w-]+: (disconnected from|cannot connect to) 127\.0\.0\.1:\d+: "),
         (
             "ottla.cluster",
-            rf"^ottla: leader of {STEADY}-\d moved from (broker \d|none) to (broker \d|none) \(epoch -?\d+\)$",
+            rf"^[\w-]+: leader of {STEADY}-\d moved from (broker \d|none) to (broker \d|none) \(epoch -?\d+\)$",
         ),
         (
             "ottla.cluster",
-            rf"^ottla: topic {STEADY} has {PARTITIONS_LATER} partitions now, and had {PARTITIONS} before$",
+            rf"^[\w-]+: topic {STEADY} has {PARTITIONS_LATER} partitions now, and had {PARTITIONS} before$",
         ),
-        ("ottla.cluster", rf"^ottla: topic {REBORN} is not available: "),
-        ("ottla.cluster", rf"^ottla: topic {REBORN} was deleted and created again$"),
-        ("ottla.consumer", rf"^ottla: offset of {REBORN}-0 was reset from {BEFORE} to 0: "),
-        ("ottla.producer", r"^ottla: producer id \d+, epoch \d+$"),
+        ("ottla.cluster", rf"^[\w-]+: topic {REBORN} is not available: "),
+        ("ottla.cluster", rf"^[\w-]+: topic {REBORN} was deleted and created again$"),
+        ("ottla.consumer", rf"^[\w-]+: offset of {REBORN}-0 was reset from {BEFORE} to 0: "),
+        ("ottla.producer", r"^[\w-]+: producer id \d+, epoch \d+$"),
     ]
     return [
         f"{logger}: {text}" for logger, text in wanted if not any(n == logger and re.match(text, m) for n, m in said)

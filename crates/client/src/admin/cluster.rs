@@ -21,13 +21,14 @@ impl Admin {
         timeout: Option<Duration>,
     ) -> Result<ClusterDescription, Error> {
         let limit = timeout.unwrap_or(self.config().default_api_timeout);
-        let deadline = self.driver.with(|_, now| now + limit);
+        let begun = self.driver.with(|_, now| now);
         let call = DescribeCluster { operations, fenced };
         match self.ask(call, Some(limit)).await {
             Err(error) if error.kind() == Kind::Unsupported && !fenced => {
-                let left = self
+                let passed = self
                     .driver
-                    .with(|_, now| deadline.saturating_duration_since(now));
+                    .with(|_, now| now.saturating_duration_since(begun));
+                let left = limit.saturating_sub(passed);
                 self.ask(ClusterMetadata { operations }, Some(left)).await
             }
             found => found,

@@ -34,7 +34,7 @@ fn refusal(pairs: &[(&str, &str)]) -> String {
 }
 
 fn sample(name: &str) -> String {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/transport/tls/samples");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/net/transport/tls/samples");
     folder.join(name).to_str().unwrap().to_owned()
 }
 
