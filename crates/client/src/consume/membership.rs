@@ -239,7 +239,7 @@ impl<D: Decode> Consumer<D> {
         self.inner.driver.with(|engine, _| engine.group_metadata())
     }
 
-    /// The topics of which callers have read, by which [`TopicRead::note_in`] tells the topics of offsets.
+    /// The topics that callers have read. [`TopicRead::note_in`] looks up the topics of offsets in them.
     pub fn topics_read(&self) -> Vec<TopicRead> {
         self.inner.driver.with(|engine, _| engine.topics_read())
     }

@@ -29,7 +29,7 @@ fn partitions(asked: &Asked) -> Vec<i32> {
     seen(asked).iter().map(|seen| seen.partition).collect()
 }
 
-/// The fate of the first partition's record.
+/// The delivery result of the first partition's record is an encoding error.
 fn fails(fates: &[(i32, u32, u32, Result<i64, Error>)]) {
     let fate = fates.iter().find(|(partition, ..)| *partition == 0);
     let error = fate.unwrap().3.as_ref().unwrap_err();
