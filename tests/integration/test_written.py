@@ -60,22 +60,6 @@ def test_records_larger_than_the_topic_takes(kafka: str, new_topic: Callable[...
     assert told == {True: 10, False: 20}
 
 
-def test_a_producer_that_is_closed_in_the_middle(kafka: str, new_topic: Callable[..., str]) -> None:
-    topic = new_topic(kafka)
-    producer = ottla.Producer(kafka, linger_ms=5, batch_size=10_000, max_in_flight_requests_per_connection=1)
-    producer.send(topic, b"first")
-    producer.flush(DEADLINE)
-    sent = send(producer, topic, [b"%05d" % n + b"x" * 1000 for n in range(2500)])
-    with contextlib.suppress(ottla.KafkaError):
-        producer.close(timeout=0)
-    late = ottla.Producer(kafka)
-    late.send(topic, b"behind").result(DEADLINE)
-    late.close()
-    others = {value: Settled() for value in (b"first", b"behind")}
-    told = compare(kafka, topic, {**sent, **others})
-    assert told[False] > 0, "what never left is known to be absent"
-
-
 class Settled:
     """A delivery that succeeded."""
 
@@ -87,6 +71,29 @@ class Settled:
 def alone(start_kafka: Callable[..., Cluster]) -> Cluster:
     """A broker that may be frozen, as nobody else uses it."""
     return start_kafka()
+
+
+def test_a_producer_that_is_closed_in_the_middle(alone: Cluster, new_topic: Callable[..., str]) -> None:
+    """The broker stands still, so that records wait however slow the program that sends them is."""
+    kafka = alone.st["bootstrap"]["PLAINTEXT"]
+    topic = new_topic(kafka)
+    producer = ottla.Producer(kafka, linger_ms=5, batch_size=10_000, max_in_flight_requests_per_connection=1)
+    producer.send(topic, b"first")
+    producer.flush(DEADLINE)
+    sent = send(producer, topic, [b"%05d" % n + b"x" * 1000 for n in range(1000)])
+    alone.kill("node1", signal.SIGSTOP)
+    try:
+        sent |= send(producer, topic, [b"%05d" % n + b"x" * 1000 for n in range(1000, 2500)])
+        with contextlib.suppress(ottla.KafkaError):
+            producer.close(timeout=0)
+    finally:
+        alone.kill("node1", signal.SIGCONT)
+    late = ottla.Producer(kafka)
+    late.send(topic, b"behind").result(DEADLINE)
+    late.close()
+    others = {value: Settled() for value in (b"first", b"behind")}
+    told = compare(kafka, topic, {**sent, **others})
+    assert told[False] > 0, "what never left is known to be absent"
 
 
 @pytest.mark.parametrize("acks", ["all", "1"])
