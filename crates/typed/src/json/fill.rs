@@ -258,14 +258,15 @@ fn base64(cursor: &mut Cursor<'_>, first: u8) -> Filled<Vec<u8>> {
         .ok_or_else(|| Bad::wanted("base64", &text))
 }
 
-/// Base64 as Spark's reader takes it: white space may stand between groups of four characters, and any of them may end with padding.
+/// Base64 as Spark's reader takes it: any character up to the space may stand between groups of four characters, and each group may end with
+/// padding.
 fn by_fours(mut text: &[u8]) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     loop {
-        text = text.trim_ascii_start();
-        if text.is_empty() {
+        let Some(start) = text.iter().position(|&byte| byte > b' ') else {
             return Some(bytes);
-        }
+        };
+        text = &text[start..];
         let (group, rest) = text.split_at_checked(4)?;
         BASE64.decode_vec(group, &mut bytes).ok()?;
         text = rest;

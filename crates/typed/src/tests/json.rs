@@ -232,6 +232,8 @@ fn base64_may_end_and_begin_again() {
         ("AB==", &[0]),
         ("AA==AA==", &[0, 0]),
         (r"AAEC\n AAEC", &[0, 1, 2, 0, 1, 2]),
+        (r"\bAAEC\u0000AAEC", &[0, 1, 2, 0, 1, 2]),
+        (r"\b", &[]),
         ("", &[]),
     ] {
         assert_eq!(bytes(json).unwrap(), wanted, "{json}");
