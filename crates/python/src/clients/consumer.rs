@@ -27,7 +27,6 @@ use crate::values::partitions::{
     Named, Partition, all_named, committed, group_offsets, numbers, offset_and_epoch, offsets,
     pairs, times, timestamped, topic_partitions,
 };
-use crate::values::scalars;
 use crate::values::scalars::{names, seconds};
 
 /// The core of both facades of a consumer. Threads may share it.
@@ -104,7 +103,7 @@ impl ConsumerCore {
                 .map_err(|error| errors::to_python(py, &error))?;
         }
         Ok(ConsumerCore {
-            client: Opened::new("Consumer", client),
+            client: Opened::new(client),
             listeners: Mutex::default(),
             assignors: Mutex::new(assignors),
             telling: Mutex::default(),
@@ -460,13 +459,7 @@ impl ConsumerCore {
 
     #[pyo3(signature = (timeout))]
     fn close(&self, timeout: Option<f64>) -> PyResult<Operation> {
-        let (client, timeout) = (self.client.even_closed()?.clone(), seconds(timeout)?);
-        let close = async move { client.close(timeout).await };
-        Ok(lifecycle::closing(
-            self.client.closed(),
-            close,
-            lifecycle::closed,
-        ))
+        self.client.close(timeout, lifecycle::closed)
     }
 
     /// Whether this thread calls a listener at the moment.
@@ -477,44 +470,28 @@ impl ConsumerCore {
     /// All metrics at this moment. `even_closed` is for whoever reports the last ones.
     #[pyo3(signature = (*, even_closed = false))]
     fn metrics(&self, py: Python<'_>, even_closed: bool) -> PyResult<Py<PyAny>> {
-        let client = self.client.get_or_closed(even_closed)?;
-        metrics::to_python(py, &py.detach(|| client.metrics()))
+        self.client.metrics(py, even_closed)
     }
 
     /// The id that brokers know this client by.
     #[pyo3(signature = (timeout))]
     fn client_instance_id(&self, timeout: Option<f64>) -> PyResult<Operation> {
-        let (client, timeout) = (self.client.get()?.clone(), seconds(timeout)?);
-        Ok(Operation::new(
-            async move { client.instance_id(timeout).await },
-            scalars::uuid,
-        ))
+        self.client.instance_id(timeout)
     }
 
     /// Seconds between two calls of `on_metrics`.
     fn metrics_interval(&self) -> PyResult<f64> {
-        let client = self.client.even_closed()?;
-        Ok(client.config().metrics_interval.as_secs_f64())
+        self.client.metrics_interval()
     }
 
     /// Seconds that leaving a `with` block may take after Ctrl-C or the like.
     fn interrupt_timeout(&self) -> PyResult<f64> {
-        let client = self.client.even_closed()?;
-        Ok(client.config().close_interrupt_timeout.as_secs_f64())
+        self.client.interrupt_timeout()
     }
 
     /// Raises if the client can no longer be used.
     fn check(&self) -> PyResult<()> {
-        self.client.get().map(|_| ())
-    }
-}
-
-impl Drop for ConsumerCore {
-    fn drop(&mut self) {
-        self.client.on_drop(|client| {
-            let client = client.clone();
-            async move { client.abandon(None).await }
-        });
+        self.client.check()
     }
 }
 

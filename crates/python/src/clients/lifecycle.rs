@@ -1,10 +1,12 @@
-//! Clients that nobody closed: a warning when they are forgotten, and a bounded close when the interpreter exits.
+//! What every client has: metrics, its id, its close; a warning for one that nobody closed, and a bounded close when the
+//! interpreter exits.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use ottla_client::{Error, Producer};
+use ottla_client::metrics::Metric;
+use ottla_client::{Admin, Config, Consumer, Error, Producer, ShareConsumer};
 use parking_lot::Mutex;
 use pyo3::exceptions::{PyResourceWarning, PyRuntimeWarning};
 use pyo3::prelude::*;
@@ -13,7 +15,10 @@ use crate::bridge::calls::Guarded;
 use crate::bridge::operation::Operation;
 use crate::bridge::runtime::{self, Native};
 use crate::bridge::{calls, errors, events, wait};
+use crate::clients::metrics;
+use crate::records::decoder::Decoder;
 use crate::sending::unobserved_failures;
+use crate::values::scalars::{self, seconds};
 
 /// How long the interpreter's exit waits for records of producers that were not closed.
 const EXIT: Duration = Duration::from_secs(5);
@@ -28,7 +33,7 @@ struct Open {
 
 /// Remembers a producer until it is closed.
 pub(crate) fn remember(producer: &Opened<Producer>) -> PyResult<()> {
-    let client = Native::new("Producer", producer.get()?.clone());
+    let client = Native::new(Producer::CLASS, producer.get()?.clone());
     let mut producers = PRODUCERS.lock();
     producers.retain(|open| !open.closed.load(Ordering::Relaxed));
     producers.push(Open {
@@ -49,7 +54,7 @@ pub(crate) fn close_at_exit(py: Python<'_>) -> PyResult<()> {
         if open.closed.load(Ordering::Relaxed) {
             continue;
         }
-        let result = wait::block_on(py, client.close(Some(EXIT)))?;
+        let result = wait::block_on(py, <Producer>::close(client, Some(EXIT)))?;
         open.closed.store(true, Ordering::Relaxed);
         if let Err(error) = unobserved_failures::after_close(py, client, result) {
             let text = format!(
@@ -62,19 +67,65 @@ pub(crate) fn close_at_exit(py: Python<'_>) -> PyResult<()> {
     events::log(py)
 }
 
+/// What the cores of all clients need of the clients of `ottla_client`, which have these methods alike.
+pub(crate) trait Client: Clone + Send + Sync + 'static {
+    /// The name of the class, for warnings and errors.
+    const CLASS: &'static str;
+
+    fn config(&self) -> &Config;
+    fn metrics(&self) -> Vec<Metric>;
+    fn instance_id(
+        &self,
+        timeout: Option<Duration>,
+    ) -> impl Future<Output = Result<[u8; 16], Error>> + Send;
+    fn close(&self, timeout: Option<Duration>) -> impl Future<Output = Result<(), Error>> + Send;
+    /// The close of a client that nobody closed.
+    fn abandon(&self) -> impl Future<Output = Result<(), Error>> + Send;
+}
+
+macro_rules! client {
+    ($client:ty, $class:literal, $abandon:ident) => {
+        impl Client for $client {
+            const CLASS: &'static str = $class;
+
+            fn config(&self) -> &Config {
+                <$client>::config(self)
+            }
+
+            fn metrics(&self) -> Vec<Metric> {
+                <$client>::metrics(self)
+            }
+
+            async fn instance_id(&self, timeout: Option<Duration>) -> Result<[u8; 16], Error> {
+                <$client>::instance_id(self, timeout).await
+            }
+
+            async fn close(&self, timeout: Option<Duration>) -> Result<(), Error> {
+                <$client>::close(self, timeout).await
+            }
+
+            async fn abandon(&self) -> Result<(), Error> {
+                <$client>::$abandon(self, None).await
+            }
+        }
+    };
+}
+
+client!(Admin, "Admin", close);
+client!(Producer, "Producer", close);
+client!(Consumer<Decoder>, "Consumer", abandon);
+client!(ShareConsumer<Decoder>, "ShareConsumer", close);
+
 /// A client, whether it was closed, and the warning if it never is.
-pub(crate) struct Opened<T> {
-    what: &'static str,
+pub(crate) struct Opened<T: Client> {
     client: Native<T>,
     closed: Arc<AtomicBool>,
 }
 
-impl<T> Opened<T> {
-    /// `what` is the name of the class, for warnings and errors.
-    pub(crate) fn new(what: &'static str, client: T) -> Self {
+impl<T: Client> Opened<T> {
+    pub(crate) fn new(client: T) -> Self {
         Opened {
-            what,
-            client: Native::new(what, client),
+            client: Native::new(T::CLASS, client),
             closed: Arc::default(),
         }
     }
@@ -97,25 +148,67 @@ impl<T> Opened<T> {
         self.client.get()
     }
 
-    /// [`Opened::even_closed`] or [`Opened::get`].
-    pub(crate) fn get_or_closed(&self, even_closed: bool) -> PyResult<&T> {
-        if even_closed {
-            self.even_closed()
-        } else {
-            self.get()
-        }
-    }
-
     /// Set when the client is closed.
-    pub(crate) fn closed(&self) -> Arc<AtomicBool> {
+    fn closed(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.closed)
     }
 
-    /// For a client that is being dropped: warns and closes it in the background, unless it is closed.
-    pub(crate) fn on_drop<F>(&self, close: impl FnOnce(&T) -> F)
+    /// Raises if the client can no longer be used.
+    pub(crate) fn check(&self) -> PyResult<()> {
+        self.get().map(|_| ())
+    }
+
+    /// All metrics at this moment.
+    pub(crate) fn metrics(&self, py: Python<'_>, even_closed: bool) -> PyResult<Py<PyAny>> {
+        let client = match even_closed {
+            true => self.even_closed()?,
+            false => self.get()?,
+        };
+        metrics::to_python(py, &py.detach(|| client.metrics()))
+    }
+
+    /// Seconds between two calls of `on_metrics`.
+    pub(crate) fn metrics_interval(&self) -> PyResult<f64> {
+        Ok(self.even_closed()?.config().metrics_interval.as_secs_f64())
+    }
+
+    /// Seconds that leaving a `with` block may take after Ctrl-C or the like.
+    pub(crate) fn interrupt_timeout(&self) -> PyResult<f64> {
+        let config = self.even_closed()?.config();
+        Ok(config.close_interrupt_timeout.as_secs_f64())
+    }
+
+    /// The id that brokers know this client by.
+    pub(crate) fn instance_id(&self, timeout: Option<f64>) -> PyResult<Operation> {
+        let (client, timeout) = (self.get()?.clone(), seconds(timeout)?);
+        Ok(Operation::new(
+            async move { client.instance_id(timeout).await },
+            scalars::uuid,
+        ))
+    }
+
+    /// Closes the client. `report` turns the result into Python's, after everything that happened was logged.
+    pub(crate) fn close<R>(&self, timeout: Option<f64>, report: R) -> PyResult<Operation>
     where
-        F: Future<Output = Result<(), Error>> + Send + 'static,
+        R: FnOnce(Python<'_>, &T, Result<(), Error>) -> PyResult<()> + Send + 'static,
     {
+        let (client, timeout) = (self.even_closed()?.clone(), seconds(timeout)?);
+        let closed = self.closed();
+        let close = async move {
+            let result = client.close(timeout).await;
+            closed.store(true, Ordering::Relaxed);
+            Ok((client, result))
+        };
+        Ok(Operation::new(close, |py, (client, result)| {
+            events::log(py)?;
+            report(py, &client, result).map(|()| py.None())
+        }))
+    }
+}
+
+/// A client that nobody closed is closed in the background, with a warning.
+impl<T: Client> Drop for Opened<T> {
+    fn drop(&mut self) {
         let Ok(client) = self.client.get() else {
             return;
         };
@@ -123,37 +216,19 @@ impl<T> Opened<T> {
             return;
         }
         if let Ok(handle) = runtime::handle() {
-            let (close, closed) = (close(client), self.closed());
+            let (client, closed) = (client.clone(), self.closed());
             handle.spawn(async move {
                 // The warning below is all that a forgotten client gets.
-                let _ = close.await;
+                let _ = client.abandon().await;
                 closed.store(true, Ordering::Relaxed);
             });
         }
-        warn_unclosed(self.what);
+        warn_unclosed(T::CLASS);
     }
 }
 
-/// An operation that closes a client and marks it as closed. `tell` gives the result, after everything that happened
-/// was logged.
-pub(crate) fn closing<F, T>(closed: Arc<AtomicBool>, close: F, tell: T) -> Operation
-where
-    F: Future<Output = Result<(), Error>> + Send + 'static,
-    T: FnOnce(Python<'_>, Result<(), Error>) -> PyResult<()> + Send + 'static,
-{
-    let close = async move {
-        let result = close.await;
-        closed.store(true, Ordering::Relaxed);
-        Ok(result)
-    };
-    Operation::new(close, |py, result| {
-        events::log(py)?;
-        tell(py, result).map(|()| py.None())
-    })
-}
-
 /// The result of a close that has nothing else to report.
-pub(crate) fn closed(py: Python<'_>, result: Result<(), Error>) -> PyResult<()> {
+pub(crate) fn closed<T>(py: Python<'_>, _: &T, result: Result<(), Error>) -> PyResult<()> {
     result.map_err(|error| errors::to_python(py, &error))
 }
 

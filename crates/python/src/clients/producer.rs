@@ -27,7 +27,6 @@ use crate::sending::portions::{Sending, Source};
 use crate::sending::unobserved_failures;
 use crate::sending::unobserved_failures::Asked;
 use crate::values::partitions::{group_offsets, numbers};
-use crate::values::scalars;
 use crate::values::scalars::seconds;
 
 /// The core of both facades of a producer. Threads may share it.
@@ -138,7 +137,7 @@ impl ProducerCore {
         let (config, partitioner) = options::parse_producer(bootstrap_servers, config, properties)?;
         let client = Client::new(config, runtime::handle()?, events::queue(py)?)
             .map_err(|error| errors::to_python(py, &error))?;
-        let client = Opened::new("Producer", client);
+        let client = Opened::new(client);
         lifecycle::remember(&client)?;
         Ok(ProducerCore {
             client,
@@ -207,14 +206,7 @@ impl ProducerCore {
 
     #[pyo3(signature = (timeout))]
     fn close(&self, timeout: Option<f64>) -> PyResult<Operation> {
-        let (client, timeout) = (self.client.even_closed()?.clone(), seconds(timeout)?);
-        let closing = client.clone();
-        let close = async move { closing.close(timeout).await };
-        Ok(lifecycle::closing(
-            self.client.closed(),
-            close,
-            move |py, result| unobserved_failures::after_close(py, &client, result),
-        ))
+        self.client.close(timeout, unobserved_failures::after_close)
     }
 
     #[pyo3(signature = (timeout, keep_prepared))]
@@ -332,44 +324,28 @@ impl ProducerCore {
     /// All metrics at this moment. `even_closed` is for whoever reports the last ones.
     #[pyo3(signature = (*, even_closed = false))]
     fn metrics(&self, py: Python<'_>, even_closed: bool) -> PyResult<Py<PyAny>> {
-        let client = self.client.get_or_closed(even_closed)?;
-        metrics::to_python(py, &py.detach(|| client.metrics()))
+        self.client.metrics(py, even_closed)
     }
 
     /// The id that brokers know this client by.
     #[pyo3(signature = (timeout))]
     fn client_instance_id(&self, timeout: Option<f64>) -> PyResult<Operation> {
-        let (client, timeout) = (self.client.get()?.clone(), seconds(timeout)?);
-        Ok(Operation::new(
-            async move { client.instance_id(timeout).await },
-            scalars::uuid,
-        ))
+        self.client.instance_id(timeout)
     }
 
     /// Seconds between two calls of `on_metrics`.
     fn metrics_interval(&self) -> PyResult<f64> {
-        let client = self.client.even_closed()?;
-        Ok(client.config().metrics_interval.as_secs_f64())
+        self.client.metrics_interval()
     }
 
     /// Seconds that leaving a `with` block may take after Ctrl-C or the like.
     fn interrupt_timeout(&self) -> PyResult<f64> {
-        let client = self.client.even_closed()?;
-        Ok(client.config().close_interrupt_timeout.as_secs_f64())
+        self.client.interrupt_timeout()
     }
 
     /// Raises if the client can no longer be used.
     fn check(&self) -> PyResult<()> {
-        self.client.get().map(|_| ())
-    }
-}
-
-impl Drop for ProducerCore {
-    fn drop(&mut self) {
-        self.client.on_drop(|client| {
-            let client = client.clone();
-            async move { client.close(None).await }
-        });
+        self.client.check()
     }
 }
 

@@ -17,11 +17,10 @@ use crate::bridge::calls::Guarded;
 use crate::bridge::operation::Operation;
 use crate::bridge::{calls, errors, events, runtime};
 use crate::clients::lifecycle::{self, Opened};
-use crate::clients::{metrics, options};
+use crate::clients::options;
 use crate::records::batch::{Batch, Chunk, Record, Shared};
 use crate::records::decoder::Decoder;
 use crate::values::partitions::{topic_partition, topic_partitions};
-use crate::values::scalars;
 use crate::values::scalars::{names, seconds};
 
 /// Numbers the share consumers of this process: a lock means nothing to another one.
@@ -67,7 +66,7 @@ impl ShareConsumerCore {
         let client = Client::new(config, decoder, runtime::handle()?, events::queue(py)?)
             .map_err(|error| errors::to_python(py, &error))?;
         let core = ShareConsumerCore {
-            client: Opened::new("ShareConsumer", client),
+            client: Opened::new(client),
             number: NEXT.fetch_add(1, Ordering::Relaxed),
         };
         if let Some(topics) = topics {
@@ -235,56 +234,34 @@ impl ShareConsumerCore {
 
     #[pyo3(signature = (timeout))]
     fn close(&self, timeout: Option<f64>) -> PyResult<Operation> {
-        let (client, timeout) = (self.client.even_closed()?.clone(), seconds(timeout)?);
-        let close = async move { client.close(timeout).await };
-        Ok(lifecycle::closing(
-            self.client.closed(),
-            close,
-            lifecycle::closed,
-        ))
+        self.client.close(timeout, lifecycle::closed)
     }
 
     /// All metrics at this moment. `even_closed` is for whoever reports the last ones.
     #[pyo3(signature = (*, even_closed = false))]
     fn metrics(&self, py: Python<'_>, even_closed: bool) -> PyResult<Py<PyAny>> {
-        let client = self.client.get_or_closed(even_closed)?;
-        metrics::to_python(py, &py.detach(|| client.metrics()))
+        self.client.metrics(py, even_closed)
     }
 
     /// The id that brokers know this client by.
     #[pyo3(signature = (timeout))]
     fn client_instance_id(&self, timeout: Option<f64>) -> PyResult<Operation> {
-        let (client, timeout) = (self.client.get()?.clone(), seconds(timeout)?);
-        Ok(Operation::new(
-            async move { client.instance_id(timeout).await },
-            scalars::uuid,
-        ))
+        self.client.instance_id(timeout)
     }
 
     /// Seconds between two calls of `on_metrics`.
     fn metrics_interval(&self) -> PyResult<f64> {
-        let client = self.client.even_closed()?;
-        Ok(client.config().metrics_interval.as_secs_f64())
+        self.client.metrics_interval()
     }
 
     /// Seconds that leaving a `with` block may take after Ctrl-C or the like.
     fn interrupt_timeout(&self) -> PyResult<f64> {
-        let client = self.client.even_closed()?;
-        Ok(client.config().close_interrupt_timeout.as_secs_f64())
+        self.client.interrupt_timeout()
     }
 
     /// Raises if the client can no longer be used.
     fn check(&self) -> PyResult<()> {
-        self.client.get().map(|_| ())
-    }
-}
-
-impl Drop for ShareConsumerCore {
-    fn drop(&mut self) {
-        self.client.on_drop(|client| {
-            let client = client.clone();
-            async move { client.close(None).await }
-        });
+        self.client.check()
     }
 }
 
