@@ -263,10 +263,12 @@ fn base64(cursor: &mut Cursor<'_>, first: u8) -> Filled<Vec<u8>> {
 fn by_fours(mut text: &[u8]) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     loop {
-        let Some(start) = text.iter().position(|&byte| byte > b' ') else {
+        while let [..=b' ', rest @ ..] = text {
+            text = rest;
+        }
+        if text.is_empty() {
             return Some(bytes);
-        };
-        text = &text[start..];
+        }
         let (group, rest) = text.split_at_checked(4)?;
         BASE64.decode_vec(group, &mut bytes).ok()?;
         text = rest;
