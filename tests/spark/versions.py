@@ -100,10 +100,11 @@ def told(release: str, driver: str, *arguments: str) -> dict[str, str]:
     """What a driver prints that runs in the environment of a release."""
     done = subprocess.run(
         [environment(release), ROOT / "tests/spark/jobs" / driver, *arguments],
-        env={**os.environ, "PYTHONPATH": str(ROOT / "python")},
+        # Options of tests for a JVM may name an archive of another release's classes.
+        env={**os.environ, "PYTHONPATH": f"{ROOT / 'python'}{os.pathsep}{ROOT}", "SPARK_SUBMIT_OPTS": ""},
         capture_output=True,
         text=True,
-        timeout=600,
+        timeout=850,
         check=False,
     )
     if done.returncode:

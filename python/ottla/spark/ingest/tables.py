@@ -180,16 +180,21 @@ class IcebergTable(Sink):
         if is_added(batch, self._kept, str(self._table)):
             return Added(computed=False)
         if not self._spark.catalog.tableExists(self._name):
-            new = frame.limit(0).writeTo(self._name).using("iceberg")
-            if self._table.partition_by:
-                new = new.partitionedBy(*(frame[column] for column in self._table.partition_by))
-            new.create()
+            self._create(frame)
         writer = frame.writeTo(self._name).options(**dict(self._table.options))
         writer = writer.option(f"snapshot-property.{QUERY}", self._query)
         writer = writer.option(f"snapshot-property.{OFFSETS}", batch.text())
         writer.option(f"snapshot-property.{BATCH}", batch.number).append()
         self._kept[batch.number] = batch
         return Added(computed=True)
+
+    def _create(self, frame: DataFrame) -> None:
+        """Make the table from the types alone: a query of the frame itself would end what counts its bad records."""
+        empty = self._spark.createDataFrame([], frame.schema)
+        new = empty.writeTo(self._name).using("iceberg")
+        if self._table.partition_by:
+            new = new.partitionedBy(*(empty[column] for column in self._table.partition_by))
+        new.create()
 
     def _snapshots(self) -> dict[int, Batch | None]:
         """The batches of this query, by number."""
