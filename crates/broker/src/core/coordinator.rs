@@ -1,16 +1,19 @@
 //! What the transaction coordinator of a node waits for: records of its log and markers that are not on all replicas yet.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Wake, Waker};
 use std::time::Instant;
 
+use ottla_protocol::ErrorCode;
 use parking_lot::Mutex;
 
 use crate::cluster::controller::Asked;
 use crate::replicas::Unreplicated;
 use crate::storage::replica::Watcher;
-use crate::transaction::{Effect, Mark, Step, TransactionConfig, Transactions};
+use crate::topics::Topic;
+use crate::transaction::{Effect, Home, Mark, Metadata, Step, TransactionConfig, Transactions};
 
 /// The transaction coordinator and what is on its way for it.
 #[derive(Debug)]
@@ -23,10 +26,42 @@ pub(super) struct Coordinator {
 #[derive(Debug)]
 pub(super) struct State {
     pub(super) machine: Transactions<Asked>,
+    pub(super) taking_over: Vec<TakingOver>,
     pub(super) appending: Vec<Appending>,
     pub(super) marking: Vec<Marking>,
     /// The timeout that whoever drives the timers was told.
     pub(super) told: Option<Instant>,
+}
+
+/// A part of the log that this node has begun to lead.
+///
+/// Its ids are coordinated once all of it is on all replicas in sync. Kafka acts at once on what it has read, and then a commit
+/// that only the new leader has can be lost after its markers are written: the next leader aborts the same transaction.
+#[derive(Debug)]
+pub(super) struct TakingOver {
+    pub(super) topic: Arc<Topic>,
+    pub(super) partition: i32,
+    pub(super) kept: BTreeMap<String, Metadata>,
+    /// The end of the log that was read.
+    pub(super) end: i64,
+    pub(super) watcher: Arc<Watcher>,
+}
+
+impl TakingOver {
+    /// Where the ids are kept, once the log is safe. `None`: not yet. An error: another node leads it by now.
+    fn look(&self) -> Option<Result<Home, ErrorCode>> {
+        let mut replica = match self.topic.partition(self.partition) {
+            Ok(replica) => replica.lock(),
+            Err(code) => return Some(Err(code)),
+        };
+        let epoch = replica.standing().epoch;
+        let home = Home {
+            partition: self.partition,
+            epoch,
+        };
+        let is_safe = replica.committed(epoch, self.end, 1, &self.watcher)?;
+        Some(is_safe.map(|()| home))
+    }
 }
 
 /// A record of the log that is not on all replicas yet.
@@ -70,6 +105,7 @@ impl Coordinator {
         Self {
             state: Mutex::new(State {
                 machine: Transactions::new(config),
+                taking_over: Vec::new(),
                 appending: Vec::new(),
                 marking: Vec::new(),
                 told: None,
@@ -92,6 +128,28 @@ impl Coordinator {
 }
 
 impl State {
+    /// Coordinates the ids of parts of the log that are safe by now. Says whether there were any.
+    pub(super) fn take_over(&mut self) -> bool {
+        let mut did = false;
+        for part in std::mem::take(&mut self.taking_over) {
+            match part.look() {
+                None => self.taking_over.push(part),
+                Some(Ok(home)) => {
+                    did = true;
+                    self.machine.lead(home, part.kept);
+                }
+                Some(Err(_)) => {}
+            }
+        }
+        did
+    }
+
+    /// Another node coordinates the ids of such parts of the log from here on.
+    pub(super) fn let_go(&mut self, is_gone: impl Fn(i32) -> bool) {
+        self.taking_over.retain(|part| !is_gone(part.partition));
+        self.machine.unload(is_gone);
+    }
+
     pub(super) fn next_timeout(&self) -> Option<Instant> {
         let due = self
             .marking

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use ottla_protocol::ErrorCode;
 
-use super::coordinator::{Appending, Marking, Stage, State};
+use super::coordinator::{Appending, Marking, Stage, State, TakingOver};
 use super::{Core, TopicError, coordinator_in, partition_of};
 use crate::bell::Slot;
 use crate::cluster::controller::Asked;
@@ -221,7 +221,7 @@ impl Core {
 
     /// Does what is possible with the coordinator's lock alone. Says whether it did anything.
     fn settle(&self, state: &mut State, now: Now) -> bool {
-        let mut did = false;
+        let mut did = state.take_over();
         while let Some(effect) = state.machine.take_effect() {
             did = true;
             match effect {
@@ -414,24 +414,30 @@ impl Core {
     }
 
     /// Takes over transactional ids, or lets them go, when the leader of their log has changed.
-    pub(super) fn coordinate_transactions(&self, topic: &Topic, changed: &[(i32, bool)]) {
+    pub(super) fn coordinate_transactions(&self, topic: &Arc<Topic>, changed: &[(i32, bool)]) {
         for (partition, leads) in changed {
             let mut state = self.transactions.state.lock();
-            state.machine.unload(|it| it == *partition);
+            state.let_go(|it| it == *partition);
             let replica = topic.partition(*partition);
             if let Some(replica) = replica.ok().filter(|_| *leads) {
                 let mut replica = replica.lock();
-                let home = Home {
-                    partition: *partition,
-                    epoch: replica.standing().epoch,
-                };
-                match recover(replica.log()) {
-                    Ok(kept) => state.machine.lead(home, kept),
+                let recovered = recover(replica.log());
+                let end = replica.log().bounds().end;
+                drop(replica);
+                match recovered {
+                    Ok(kept) => state.taking_over.push(TakingOver {
+                        topic: Arc::clone(topic),
+                        partition: *partition,
+                        kept,
+                        end,
+                        watcher: self.transactions.watcher(),
+                    }),
                     Err(what) => self
                         .events
                         .say(format_args!("transactions cannot be read back: {what}")),
                 }
             }
+            state.take_over();
             state.answer();
         }
         Arc::clone(&self.transactions.news).wake();
@@ -440,7 +446,7 @@ impl Core {
     /// The node is down: another one coordinates.
     pub(super) fn forget_transactions(&self) {
         let mut state = self.transactions.state.lock();
-        state.machine.unload(|_| true);
+        state.let_go(|_| true);
         state.answer();
         state.appending.clear();
         state.marking.clear();
