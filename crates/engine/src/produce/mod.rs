@@ -29,7 +29,7 @@
 //! |---|---|
 //! | `stamp` | a batch's identity and sequence number, and the next numbers of a partition |
 //! | `batch` | one batch: open, closed or split, its size, and the bytes that still have to be made of it |
-//! | `outcomes` | counts over all batches: bytes in use, batches without a fate, and the fates to tell |
+//! | `outcomes` | counts over all batches: bytes in use, batches without a delivery result, and the results to report |
 //! | `queue` | one partition's batches: which may go, and when |
 //! | `hash` | the hashes of keys, as other clients compute them |
 //! | `lanes` | the connections to each broker that carry batches, and what is under way on each |

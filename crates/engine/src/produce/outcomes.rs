@@ -1,4 +1,4 @@
-//! Counts over all batches: bytes in use, batches without a fate, and the fates that nobody has taken yet.
+//! Counts over all batches: bytes in use, batches without a delivery result, and the results that nobody has taken yet.
 
 use std::collections::{BTreeSet, VecDeque};
 
