@@ -44,7 +44,7 @@ pub use ottla_engine::observe::{Level, Observed};
 pub use ottla_engine::producer::{Finished, PreparedTransaction};
 pub use ottla_engine::{Config, ConfigError, Damage, Error, ErrorCode, Kind, Role, Written};
 pub use produce::deliveries::{Deliveries, Report};
-pub use produce::delivery::{Delivery, RecordMetadata, Unasked};
+pub use produce::delivery::{Delivery, RecordMetadata, UnobservedFailures};
 pub use produce::producer::{NoHeaders, Producer, Row, TrySendError};
 pub use produce::{delivery, producer};
 pub use runtime::events;

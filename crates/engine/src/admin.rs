@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::config::Config;
 use crate::engine::Engine;
 use crate::part::sealed::Composition;
-use crate::part::{Client, Part};
+use crate::part::{Client, Parts};
 
 /// No part of its own: [`Engine::ask`] is all it does.
 #[derive(Clone, Copy, Debug, Default)]
@@ -13,8 +13,8 @@ pub struct Admin;
 
 impl Composition for Admin {
     #[allow(private_interfaces, reason = "sealed: nobody else composes clients")]
-    fn part(&mut self, _: u8) -> Option<&mut dyn Part> {
-        None
+    fn parts(&mut self) -> Parts<'_> {
+        [None, None]
     }
 }
 

@@ -16,7 +16,7 @@ use crate::group::assignor::{Question, Reply};
 pub use crate::group::{CommitId, Pattern, Pulse, QuestionId, Rebalance, Selection};
 use crate::group::{Membership, Sought, no_group};
 use crate::part::sealed::Composition;
-use crate::part::{Client, Core, Part};
+use crate::part::{Client, Core, Part, Parts};
 
 /// The parts that make an [`Engine`] a consumer.
 #[derive(Debug)]
@@ -512,12 +512,10 @@ impl Engine<Consumer> {
 
 impl Composition for Consumer {
     #[allow(private_interfaces, reason = "sealed: nobody else composes clients")]
-    fn part(&mut self, number: u8) -> Option<&mut dyn Part> {
-        match (number, &mut self.membership) {
-            (0, _) => Some(&mut self.fetcher),
-            (1, Some(membership)) => Some(membership),
-            _ => None,
-        }
+    fn parts(&mut self) -> Parts<'_> {
+        let membership = self.membership.as_mut();
+        let membership = membership.map(|membership| -> &mut dyn Part { membership });
+        [Some(&mut self.fetcher), membership]
     }
 
     /// Carries what the group assigns to the fetcher, and committed offsets.

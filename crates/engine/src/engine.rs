@@ -150,8 +150,7 @@ impl<C: Client> Engine<C> {
         {
             return Some(push);
         }
-        let mut number = 0;
-        while let Some(part) = self.client.part(number) {
+        for (number, part) in (0..).zip(self.client.parts().into_iter().flatten()) {
             let id = PartId(number);
             self.core.set_turn(id);
             if let Some(dispatch) = part.next_dispatch(now, &mut self.core, link) {
@@ -161,7 +160,6 @@ impl<C: Client> Engine<C> {
                     .sent(now, link, dispatch.token(), Owner::Part(id), about);
                 return Some(dispatch);
             }
-            number += 1;
         }
         self.core.cluster.not_woken(link);
         None
@@ -394,17 +392,15 @@ impl<C: Client> Engine<C> {
 
     fn with_part(&mut self, id: PartId, f: impl FnOnce(&mut dyn Part, &mut Core)) {
         self.core.set_turn(id);
-        if let Some(part) = self.client.part(id.0) {
+        if let Some(part) = self.client.parts().into_iter().flatten().nth(id.0.into()) {
             f(part, &mut self.core);
         }
     }
 
     fn each_part(&mut self, mut f: impl FnMut(&mut dyn Part, &mut Core)) {
-        let mut number = 0;
-        while let Some(part) = self.client.part(number) {
+        for (number, part) in (0..).zip(self.client.parts().into_iter().flatten()) {
             self.core.set_turn(PartId(number));
             f(part, &mut self.core);
-            number += 1;
         }
     }
 

@@ -317,88 +317,65 @@ pub enum Observed {
 impl Observed {
     /// How much it matters.
     pub fn level(&self) -> Level {
-        match self {
-            Observed::Answered { .. } | Observed::BatchSent { .. } => Level::Debug,
-            // One warning a minute for an address.
-            Observed::ConnectFailed { warns: false, .. } => Level::Debug,
-            // It may be on its way.
-            Observed::TopicMissing { cause, .. } if cause.is_retriable() => Level::Info,
-            // Somebody aborted its transaction.
-            Observed::BatchFailed { cause, .. }
-                if cause.kind() == Kind::Abortable && cause.code().is_none() =>
-            {
-                Level::Info
-            }
-            Observed::GroupJoined { .. }
-            | Observed::GroupProtocolChosen { .. }
-            | Observed::Reassigned { .. }
-            | Observed::Rebalancing { .. }
-            | Observed::Connected { .. }
-            | Observed::Disconnected { .. }
-            | Observed::Throttled { .. }
-            | Observed::Retried { .. }
-            | Observed::LeaderMoved { .. }
-            | Observed::PartitionsAdded { .. }
-            | Observed::ReplicaChosen { .. }
-            | Observed::TransactionProtocolChosen { .. }
-            | Observed::ProducerIdentified { .. } => Level::Info,
-            Observed::MembershipLost { .. }
-            | Observed::MemberUnreadable { .. }
-            | Observed::AcknowledgeFailed { .. }
-            | Observed::CommitFailed { .. }
-            | Observed::ConnectFailed { .. }
-            | Observed::Refused { .. }
-            | Observed::CertificatesKept { .. }
-            | Observed::VersionsAssumed { .. }
-            | Observed::IdempotenceOff { .. }
-            | Observed::Rebootstrapped { .. }
-            | Observed::TopicMissing { .. }
-            | Observed::TopicRecreated { .. }
-            | Observed::OffsetReset { .. }
-            | Observed::LogTruncated { .. }
-            | Observed::PartitionStuck { .. }
-            | Observed::PartitionDenied { .. }
-            | Observed::TransactionSettled { .. }
-            | Observed::BatchFailed { .. } => Level::Warning,
-        }
+        self.row().0
     }
 
     /// The logger it belongs to, below `ottla`.
     pub fn logger(&self) -> &'static str {
+        self.row().1
+    }
+
+    /// The table of events: level and logger of each.
+    fn row(&self) -> (Level, &'static str) {
+        use Level::{Debug, Info, Warning};
+        const CONNECTION: &str = "connection";
+        const CLUSTER: &str = "cluster";
+        const CONSUMER: &str = "consumer";
+        const PRODUCER: &str = "producer";
         match self {
-            Observed::Connected { .. }
-            | Observed::ConnectFailed { .. }
-            | Observed::Refused { .. }
-            | Observed::CertificatesKept { .. }
-            | Observed::VersionsAssumed { .. }
-            | Observed::Disconnected { .. }
-            | Observed::Answered { .. }
-            | Observed::Throttled { .. }
-            | Observed::Retried { .. } => "connection",
-            Observed::LeaderMoved { .. }
-            | Observed::Rebootstrapped { .. }
-            | Observed::PartitionsAdded { .. }
-            | Observed::TopicRecreated { .. }
-            | Observed::TopicMissing { .. } => "cluster",
-            Observed::GroupJoined { .. }
-            | Observed::GroupProtocolChosen { .. }
-            | Observed::Reassigned { .. }
-            | Observed::Rebalancing { .. }
-            | Observed::MembershipLost { .. }
-            | Observed::MemberUnreadable { .. }
-            | Observed::AcknowledgeFailed { .. }
-            | Observed::CommitFailed { .. }
-            | Observed::OffsetReset { .. }
-            | Observed::LogTruncated { .. }
-            | Observed::ReplicaChosen { .. }
-            | Observed::PartitionStuck { .. }
-            | Observed::PartitionDenied { .. } => "consumer",
-            Observed::BatchSent { .. }
-            | Observed::BatchFailed { .. }
-            | Observed::IdempotenceOff { .. }
-            | Observed::TransactionProtocolChosen { .. }
-            | Observed::TransactionSettled { .. }
-            | Observed::ProducerIdentified { .. } => "producer",
+            Observed::Connected { .. } => (Info, CONNECTION),
+            // One warning a minute for an address.
+            Observed::ConnectFailed { warns: true, .. } => (Warning, CONNECTION),
+            Observed::ConnectFailed { warns: false, .. } => (Debug, CONNECTION),
+            Observed::Refused { .. } => (Warning, CONNECTION),
+            Observed::CertificatesKept { .. } => (Warning, CONNECTION),
+            Observed::VersionsAssumed { .. } => (Warning, CONNECTION),
+            Observed::Disconnected { .. } => (Info, CONNECTION),
+            Observed::Answered { .. } => (Debug, CONNECTION),
+            Observed::Throttled { .. } => (Info, CONNECTION),
+            Observed::Retried { .. } => (Info, CONNECTION),
+            Observed::LeaderMoved { .. } => (Info, CLUSTER),
+            Observed::Rebootstrapped { .. } => (Warning, CLUSTER),
+            Observed::PartitionsAdded { .. } => (Info, CLUSTER),
+            Observed::TopicRecreated { .. } => (Warning, CLUSTER),
+            // It may be on its way.
+            Observed::TopicMissing { cause, .. } if cause.is_retriable() => (Info, CLUSTER),
+            Observed::TopicMissing { .. } => (Warning, CLUSTER),
+            Observed::GroupJoined { .. } => (Info, CONSUMER),
+            Observed::GroupProtocolChosen { .. } => (Info, CONSUMER),
+            Observed::Reassigned { .. } => (Info, CONSUMER),
+            Observed::Rebalancing { .. } => (Info, CONSUMER),
+            Observed::MembershipLost { .. } => (Warning, CONSUMER),
+            Observed::MemberUnreadable { .. } => (Warning, CONSUMER),
+            Observed::AcknowledgeFailed { .. } => (Warning, CONSUMER),
+            Observed::CommitFailed { .. } => (Warning, CONSUMER),
+            Observed::OffsetReset { .. } => (Warning, CONSUMER),
+            Observed::LogTruncated { .. } => (Warning, CONSUMER),
+            Observed::ReplicaChosen { .. } => (Info, CONSUMER),
+            Observed::PartitionStuck { .. } => (Warning, CONSUMER),
+            Observed::PartitionDenied { .. } => (Warning, CONSUMER),
+            Observed::BatchSent { .. } => (Debug, PRODUCER),
+            // Somebody aborted its transaction.
+            Observed::BatchFailed { cause, .. }
+                if cause.kind() == Kind::Abortable && cause.code().is_none() =>
+            {
+                (Info, PRODUCER)
+            }
+            Observed::BatchFailed { .. } => (Warning, PRODUCER),
+            Observed::IdempotenceOff { .. } => (Warning, PRODUCER),
+            Observed::TransactionProtocolChosen { .. } => (Info, PRODUCER),
+            Observed::TransactionSettled { .. } => (Warning, PRODUCER),
+            Observed::ProducerIdentified { .. } => (Info, PRODUCER),
         }
     }
 }

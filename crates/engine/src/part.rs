@@ -103,16 +103,19 @@ pub(crate) trait Part: fmt::Debug + Send {
     fn abort(&mut self, _now: Instant, _core: &mut Core, _cause: &Error) {}
 }
 
+/// The parts of a client, of which none has more than two.
+pub(crate) type Parts<'a> = [Option<&'a mut dyn Part>; 2];
+
 pub(crate) mod sealed {
     use std::time::Instant;
 
-    use super::{Core, Part};
+    use super::{Core, Parts};
 
     /// The part of [`super::Client`] that only this crate sees.
     pub trait Composition {
-        /// The parts, each at its number.
+        /// The parts, always in the same order: a part's place is its number.
         #[allow(private_interfaces, reason = "sealed: nobody else composes clients")]
-        fn part(&mut self, number: u8) -> Option<&mut dyn Part>;
+        fn parts(&mut self) -> Parts<'_>;
 
         /// Carries facts from one part to another. Returns whether there were any.
         fn exchange(&mut self, _now: Instant, _core: &mut Core) -> bool {

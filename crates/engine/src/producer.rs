@@ -8,7 +8,7 @@ use crate::config::Config;
 use crate::engine::{Engine, closed_error};
 use crate::error::Error;
 use crate::part::sealed::Composition;
-use crate::part::{Client, Core, Part};
+use crate::part::{Client, Core, Part, Parts};
 use crate::produce::Accumulator;
 use crate::produce::append::Placed;
 use crate::produce::identity::Identification;
@@ -315,15 +315,12 @@ impl<T: Clone + std::fmt::Debug + Send + 'static> Engine<Producer<T>> {
 
 impl<T: Clone + std::fmt::Debug + Send + 'static> Composition for Producer<T> {
     #[allow(private_interfaces, reason = "sealed: nobody else composes clients")]
-    fn part(&mut self, number: u8) -> Option<&mut dyn Part> {
-        match number {
-            0 => match &mut self.transaction {
-                Some(transaction) => Some(transaction),
-                None => Some(&mut self.identification),
-            },
-            1 => Some(&mut self.accumulator),
-            _ => None,
-        }
+    fn parts(&mut self) -> Parts<'_> {
+        let identity: &mut dyn Part = match &mut self.transaction {
+            Some(transaction) => transaction,
+            None => &mut self.identification,
+        };
+        [Some(identity), Some(&mut self.accumulator)]
     }
 
     /// Carries the facts about the identity from one part to the other.

@@ -10,7 +10,7 @@ use crate::config::Config;
 use crate::engine::{Engine, closed_error};
 use crate::error::{Error, Kind};
 use crate::part::sealed::Composition;
-use crate::part::{Client, Core, Part};
+use crate::part::{Client, Core, Parts};
 pub use crate::share::{
     AcknowledgeType, Acknowledged, Acquired, AcquiredRange, CommitId, Committed, LockId,
 };
@@ -253,12 +253,8 @@ impl Engine<ShareConsumer> {
 
 impl Composition for ShareConsumer {
     #[allow(private_interfaces, reason = "sealed: nobody else composes clients")]
-    fn part(&mut self, number: u8) -> Option<&mut dyn Part> {
-        match number {
-            0 => Some(&mut self.member),
-            1 => Some(&mut self.acquirer),
-            _ => None,
-        }
+    fn parts(&mut self) -> Parts<'_> {
+        [Some(&mut self.member), Some(&mut self.acquirer)]
     }
 
     /// Carries what is assigned to who acquires it, and lets the member go once all sessions are ended.

@@ -4,10 +4,13 @@
 //! simulate [THEME] COUNT [FIRST]     COUNT seeds from FIRST on (0) of a theme: everything (the default), transactions, groups,
 //!                                    consumer-groups, deposed, truncated, share
 //! simulate [THEME] seed SEED         one seed: its trace and its anomalies
+//! simulate [THEME] traces COUNT [FIRST]    a line for each seed: its number, the lines of its trace, and their hash. A change that
+//!                                    moves code and keeps its behaviour leaves all lines as they are
 //! simulate hostile ...               either at hostile brokers: of nothing but what holds whatever they say
 //! simulate plants                    the planted defects, by name, with the seeds that it takes to see each: docs/results/simulation.md
 //! ```
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, Write};
 use std::process::ExitCode;
 
@@ -43,12 +46,13 @@ fn main() -> io::Result<ExitCode> {
     let number = |at: usize| words.get(at).and_then(|word| word.parse::<u64>().ok());
     match (words.first().map(String::as_str), number(0), number(1)) {
         (Some("seed"), _, Some(seed)) => one(seed, options),
+        (Some("traces"), _, Some(count)) => traces(count, number(2).unwrap_or(0), options),
         (Some("plants"), ..) => plants(),
         (_, Some(count), first) => many(count, first.unwrap_or(0), options),
         _ => {
             writeln!(
                 io::stderr(),
-                "simulate [hostile] [THEME] COUNT [FIRST] | [hostile] [THEME] seed SEED | plants; THEME is everything, transactions, groups, consumer-groups, deposed, truncated or share"
+                "simulate [hostile] [THEME] COUNT [FIRST] | [hostile] [THEME] seed SEED | [hostile] [THEME] traces COUNT [FIRST] | plants; THEME is everything, transactions, groups, consumer-groups, deposed, truncated or share"
             )?;
             Ok(ExitCode::from(2))
         }
@@ -99,6 +103,21 @@ fn one(seed: u64, options: Options) -> io::Result<ExitCode> {
         writeln!(out, "{anomaly}")?;
     }
     Ok(status(report.anomalies.is_empty()))
+}
+
+fn traces(count: u64, first: u64, options: Options) -> io::Result<ExitCode> {
+    let options = Options {
+        trace: true,
+        ..options
+    };
+    let mut out = io::stdout().lock();
+    for seed in first..first.saturating_add(count) {
+        let lines = run(seed, options).trace;
+        let mut hasher = DefaultHasher::new();
+        lines.hash(&mut hasher);
+        writeln!(out, "{seed} {} {:016x}", lines.len(), hasher.finish())?;
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 fn many(count: u64, first: u64, options: Options) -> io::Result<ExitCode> {

@@ -270,7 +270,7 @@ mod tests {
     use ottla_engine::producer::Done;
 
     use super::*;
-    use crate::produce::delivery::Unasked;
+    use crate::produce::delivery::UnobservedFailures;
 
     #[test]
     fn rows_that_are_left_are_counted_whether_they_were_sent_or_not() {
@@ -287,11 +287,11 @@ mod tests {
             rows.sent(&batch, first + 1, 1);
             rows
         };
-        let unasked = |failed, first| Some(Unasked { failed, first });
+        let unobserved = |failed, first| Some(UnobservedFailures { failed, first });
         rows(0).finish().leave();
-        assert_eq!(ledger.take(), unasked(1, refused.clone()));
+        assert_eq!(ledger.take(), unobserved(1, refused.clone()));
         drop(rows(2));
-        assert_eq!(ledger.take(), unasked(1, refused.clone()));
+        assert_eq!(ledger.take(), unobserved(1, refused.clone()));
         drop(rows(4).finish());
         assert_eq!(ledger.take(), None, "these may still be asked about");
         Completion::resolve(Done {
@@ -300,6 +300,6 @@ mod tests {
             count: 6,
             result: Err(lost.clone()),
         });
-        assert_eq!(ledger.take(), unasked(4, lost));
+        assert_eq!(ledger.take(), unobserved(4, lost));
     }
 }

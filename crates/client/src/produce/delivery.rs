@@ -29,7 +29,7 @@ pub struct RecordMetadata {
 
 /// Records that failed and whose deliveries nobody asks any more: see [`Delivery::leave`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unasked {
+pub struct UnobservedFailures {
     /// How many.
     pub failed: usize,
     /// Why the first of them failed.
@@ -44,13 +44,13 @@ type Delay = Box<dyn Fn() -> Option<Error> + Send + Sync>;
 pub(crate) struct Ledger {
     sockets: Sockets,
     delay: Option<Delay>,
-    unasked: Mutex<Option<Unasked>>,
+    unobserved: Mutex<Option<UnobservedFailures>>,
 }
 
 impl fmt::Debug for Ledger {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Ledger")
-            .field("unasked", &self.unasked)
+            .field("unobserved", &self.unobserved)
             .finish_non_exhaustive()
     }
 }
@@ -60,7 +60,7 @@ impl Ledger {
         Ledger {
             sockets,
             delay: Some(delay),
-            unasked: Mutex::default(),
+            unobserved: Mutex::default(),
         }
     }
 
@@ -78,18 +78,18 @@ impl Ledger {
 
     pub(crate) fn add(&self, failed: u32, error: &Error) {
         if failed > 0 {
-            let mut ledger = self.unasked.lock();
-            let unasked = ledger.get_or_insert_with(|| Unasked {
+            let mut ledger = self.unobserved.lock();
+            let unobserved = ledger.get_or_insert_with(|| UnobservedFailures {
                 failed: 0,
                 first: error.clone(),
             });
-            unasked.failed += failed as usize;
+            unobserved.failed += failed as usize;
         }
     }
 
     /// The failures since the last time.
-    pub(crate) fn take(&self) -> Option<Unasked> {
-        self.unasked.lock().take()
+    pub(crate) fn take(&self) -> Option<UnobservedFailures> {
+        self.unobserved.lock().take()
     }
 }
 
@@ -356,8 +356,8 @@ impl Delivery {
         self.batch.hook(self.index, 1, notify);
     }
 
-    /// Nobody will ask about this record: if it fails, [`crate::Producer::take_unasked`] reports it. Called once, or once more
-    /// after each [`Delivery::take_back`].
+    /// Nobody will ask about this record: if it fails, [`crate::Producer::take_unobserved_failures`] reports it. Called once, or
+    /// once more after each [`Delivery::take_back`].
     pub fn leave(&self) {
         self.batch.leave(self.index, 1);
     }
@@ -457,7 +457,7 @@ mod tests {
             });
         };
         let leave = |index| Delivery::new(Arc::clone(&batch), index, 0).leave();
-        let unasked = |failed, first| Some(Unasked { failed, first });
+        let unobserved = |failed, first| Some(UnobservedFailures { failed, first });
         let (early, late) = (
             Error::new(Kind::TooLarge, "a"),
             Error::new(Kind::Closed, "b"),
@@ -476,10 +476,10 @@ mod tests {
         assert_eq!(ledger.take(), None);
         resolve(2, 2, Err(early.clone()));
         resolve(4, 2, Err(late.clone()));
-        assert_eq!(ledger.take(), unasked(2, early));
+        assert_eq!(ledger.take(), unobserved(2, early));
         resolve(6, 2, Err(late.clone()));
         leave(7);
-        assert_eq!(ledger.take(), unasked(2, late.clone()));
+        assert_eq!(ledger.take(), unobserved(2, late.clone()));
         assert_eq!(ledger.take(), None);
 
         // 9 is asked about after all, 11 is left again.
@@ -488,6 +488,6 @@ mod tests {
         [9, 11, 12].into_iter().for_each(take_back);
         leave(11);
         resolve(8, 5, Err(late.clone()));
-        assert_eq!(ledger.take(), unasked(3, late));
+        assert_eq!(ledger.take(), unobserved(3, late));
     }
 }

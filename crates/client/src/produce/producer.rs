@@ -13,7 +13,7 @@ use tokio::runtime::Handle;
 use crate::metadata::PartitionInfo;
 use crate::net::transport::{deadline, now, now_ms};
 use crate::produce::deliveries::{Deliveries, DeliveriesBuilder};
-use crate::produce::delivery::{Completion, Delivery, Ledger, Unasked};
+use crate::produce::delivery::{Completion, Delivery, Ledger, UnobservedFailures};
 use crate::runtime::calls;
 use crate::runtime::driver::{Driver, JOIN_TIMEOUT};
 use crate::runtime::events::Events;
@@ -342,9 +342,9 @@ impl Producer {
 
     /// The failures, since the last time, of records whose deliveries were [left](Delivery::leave). After a flush, those of
     /// all records sent before it. None with a transactional id: the ends of transactions tell.
-    pub fn take_unasked(&self) -> Option<Unasked> {
-        let unasked = self.ledger.take();
-        unasked.filter(|_| self.config().transactional_id.is_none())
+    pub fn take_unobserved_failures(&self) -> Option<UnobservedFailures> {
+        let unobserved = self.ledger.take();
+        unobserved.filter(|_| self.config().transactional_id.is_none())
     }
 
     /// The topic's partitions, in order. Neither waits for room nor creates the topic.

@@ -2,14 +2,15 @@
 
 use ottla_protocol::ErrorCode;
 
+use super::interface::Retry;
 use crate::error::Error;
 
-/// Whether a change is retried: another broker is the controller, or the controller wants it later (KIP-599).
-pub(super) fn is_retried(error: &Error) -> bool {
-    matches!(
+/// A change is retried if another broker is the controller, or if the controller wants it later (KIP-599).
+pub(super) fn retry(error: &Error) -> Retry {
+    Retry::after_pause_if(matches!(
         error.code(),
         Some(ErrorCode::NOT_CONTROLLER | ErrorCode::THROTTLING_QUOTA_EXCEEDED)
-    )
+    ))
 }
 
 /// What the controller's row says about a topic. `earlier` is what an earlier attempt of the call may have done to it, if that

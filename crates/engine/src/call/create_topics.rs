@@ -4,7 +4,7 @@ use ottla_protocol::messages::CreateTopicsRequest;
 use ottla_protocol::messages::create_topics_request::CreatableTopic;
 use ottla_protocol::{ApiKey, ErrorCode};
 
-use super::interface::{Effect, results};
+use super::interface::{Effect, Retry, results};
 use super::{About, Asked, Call, Target, controller};
 use crate::api::{Request, Response};
 use crate::error::Error;
@@ -73,8 +73,8 @@ impl Call for CreateTopics {
         Some(Effect::Created(&topic.name))
     }
 
-    fn is_retried(&self, error: &Error, _: u32) -> bool {
-        controller::is_retried(error)
+    fn retry(&self, error: &Error, _: u32) -> Retry {
+        controller::retry(error)
     }
 
     fn merge(self, found: Vec<Result<(), Error>>) -> Result<Self::Answer, Error> {

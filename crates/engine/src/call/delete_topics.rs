@@ -4,7 +4,7 @@ use ottla_protocol::messages::DeleteTopicsRequest;
 use ottla_protocol::messages::delete_topics_request::DeleteTopicState;
 use ottla_protocol::{ApiKey, ErrorCode};
 
-use super::interface::{Effect, results};
+use super::interface::{Effect, Retry, results};
 use super::{About, Asked, Call, Target, controller};
 use crate::api::{Request, Response};
 use crate::error::Error;
@@ -80,8 +80,8 @@ impl Call for DeleteTopics {
         self.names.get(item).map(|name| Effect::Deleted(name))
     }
 
-    fn is_retried(&self, error: &Error, _: u32) -> bool {
-        controller::is_retried(error)
+    fn retry(&self, error: &Error, _: u32) -> Retry {
+        controller::retry(error)
     }
 
     fn merge(self, found: Vec<Result<(), Error>>) -> Result<Self::Answer, Error> {

@@ -7,7 +7,7 @@ use ottla_protocol::messages::metadata_response::MetadataResponseTopic;
 use ottla_protocol::messages::{MetadataRequest, MetadataResponse};
 use ottla_protocol::{ApiKey, ErrorCode, Uuid};
 
-use super::interface::{left_out, only, results};
+use super::interface::{Retry, left_out, only, results};
 use super::{About, Asked, Call, Target};
 use crate::api::{Request, Response};
 use crate::error::Error;
@@ -87,9 +87,9 @@ impl Call for DescribeTopics {
     }
 
     /// A confirmed error of one topic is its result; an error of the broker is retried.
-    fn is_retried(&self, error: &Error, answers: u32) -> bool {
+    fn retry(&self, error: &Error, answers: u32) -> Retry {
         let confirmed = answers >= self.answers;
-        error.is_retriable() && (error.topic().is_none() || !confirmed)
+        Retry::after_pause_if(error.is_retriable() && (error.topic().is_none() || !confirmed))
     }
 
     fn merge(self, found: Vec<Result<Self::Found, Error>>) -> Result<Self::Answer, Error> {

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use ottla_protocol::ApiKey;
 
+use super::interface::Retry;
 use super::transactional::InitTransactions;
 use super::{About, Asked, Call, ProducerIdentity, Target};
 use crate::api::{Request, Response};
@@ -82,8 +83,8 @@ impl Call for FenceProducers {
             .collect()
     }
 
-    fn is_early(&self, error: &Error) -> bool {
-        super::transactional::is_early(error)
+    fn retry(&self, error: &Error, _: u32) -> Retry {
+        super::transactional::retry(error)
     }
 
     fn merge(self, found: Vec<Result<Self::Found, Error>>) -> Result<Self::Answer, Error> {

@@ -13,7 +13,7 @@ use ottla_protocol::messages::offset_fetch_request::{
 use ottla_protocol::messages::{OffsetCommitRequest, OffsetFetchRequest, OffsetFetchResponse};
 use ottla_protocol::{ApiKey, ErrorCode, Uuid};
 
-use super::interface::only;
+use super::interface::{Retry, only};
 use super::membership::GroupMetadata;
 use super::partitions::results;
 use super::topic_ids;
@@ -129,8 +129,8 @@ impl Call for OffsetCommit {
         true
     }
 
-    fn is_retried(&self, error: &Error, _: u32) -> bool {
-        error.is_retriable() && !topic_ids::is_deleted(error)
+    fn retry(&self, error: &Error, _: u32) -> Retry {
+        Retry::after_pause_if(error.is_retriable() && !topic_ids::is_deleted(error))
     }
 
     fn merge(self, found: Vec<Result<(), Error>>) -> Result<(), Error> {

@@ -66,18 +66,11 @@ pub trait Call: fmt::Debug + Send + 'static {
         None
     }
 
-    /// Whether an item is retried after this error; if so, its target is looked up again too. `answers` is how many
-    /// answers the call has had so far.
+    /// Whether and when an item is requested again after this error. `answers` is the number of responses that the call has
+    /// received so far.
     #[allow(unused_variables, reason = "the name says what implementations get")]
-    fn is_retried(&self, error: &Error, answers: u32) -> bool {
-        error.is_retriable()
-    }
-
-    /// Whether the broker only is not done with what it was asked before: an item that is retried is asked again soon, and at the
-    /// same place.
-    #[allow(unused_variables, reason = "the name says what implementations get")]
-    fn is_early(&self, error: &Error) -> bool {
-        false
+    fn retry(&self, error: &Error, answers: u32) -> Retry {
+        Retry::after_pause_if(error.is_retriable())
     }
 
     /// The result of the whole call: one result for each item in order; for [`Target::EveryNode`], one for each broker.
@@ -85,6 +78,29 @@ pub trait Call: fmt::Debug + Send + 'static {
     /// # Errors
     /// One error stands for all items.
     fn merge(self, found: Vec<Result<Self::Found, Error>>) -> Result<Self::Answer, Error>;
+}
+
+/// Whether and when an item is requested again after an error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Retry {
+    /// The error is the item's result.
+    Never,
+    /// After a pause. Its target is looked up again.
+    AfterPause,
+    /// Soon, from the same broker, which has not finished an earlier request.
+    Soon,
+    /// After a pause, from another broker: this one does not know yet that the client created the topic. The running call finds
+    /// that out; no call returns it.
+    Elsewhere,
+}
+
+impl Retry {
+    pub(super) fn after_pause_if(is_retried: bool) -> Retry {
+        match is_retried {
+            true => Retry::AfterPause,
+            false => Retry::Never,
+        }
+    }
 }
 
 /// What was done to a topic.

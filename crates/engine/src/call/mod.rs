@@ -66,7 +66,7 @@ pub use self::groups::{
     DescribeGroups, Epochs, GroupDescription, GroupListing, ListGroups, MemberDescription,
 };
 pub use self::init_producer_id::{InitProducerId, ProducerIdentity};
-pub use self::interface::{About, Asked, Call, Effect};
+pub use self::interface::{About, Asked, Call, Effect, Retry};
 pub use self::list_offsets::{EARLIEST, FoundOffset, LATEST, ListOffsets};
 pub use self::membership::GroupMetadata;
 pub(crate) use self::membership::{

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use ottla_protocol::ErrorCode;
 
-use super::interface::{About, Asked, Call, Effect, left_out};
+use super::interface::{About, Asked, Call, Effect, Retry, left_out};
 use super::target::{Target, Way};
 use super::ticket::{AnyAnswer, Asker};
 use crate::api::Response;
@@ -245,6 +245,32 @@ impl<C: Call> Running<C> {
                 .is_some_and(|topic| cluster.has_created(now, topic))
     }
 
+    /// Whether and when an item is requested again after this error.
+    fn retry(&self, now: Instant, cluster: &Cluster, slot: usize, error: &Error) -> Retry {
+        if self.is_once() {
+            Retry::Never
+        } else if self.is_unaware(now, cluster, slot, error) {
+            Retry::Elsewhere
+        } else {
+            self.call.retry(error, self.answers)
+        }
+    }
+
+    /// The item is requested again.
+    fn reopen(&mut self, slot: usize) {
+        if let Some(slot) = self.slots.get_mut(slot) {
+            slot.state = State::Open;
+        }
+    }
+
+    /// The item is requested again, from the broker that is its target by then.
+    fn look_up_again(&mut self, now: Instant, cluster: &mut Cluster, slot: usize) {
+        if let Some(slot) = self.slots.get_mut(slot) {
+            slot.state = State::Open;
+            slot.target.look_up_again(now, cluster);
+        }
+    }
+
     /// The next attempt goes to a broker that was not asked yet, while there is one.
     fn ask_another(&mut self, link: LinkId, cluster: &Cluster) {
         if self.unaware.len() >= cluster.view().nodes().count() {
@@ -398,7 +424,6 @@ impl<C: Call> Run for Running<C> {
         };
         let mut results = self.call.take(&items, response).into_iter();
         let mut again = None;
-        let mut early = false;
         for (slot, asked) in slots.iter().zip(&items) {
             let result = results.next().unwrap_or_else(|| Err(left_out("an item")));
             match result.map_err(named) {
@@ -410,39 +435,38 @@ impl<C: Call> Run for Running<C> {
                     }
                     self.set_done(*slot, Ok(found));
                 }
-                Err(error) if !self.is_once() && self.is_unaware(now, cluster, *slot, &error) => {
-                    if let Some(slot) = self.slots.get_mut(*slot) {
-                        slot.state = State::Open;
-                        slot.target.look_up_again(now, cluster);
+                Err(error) => {
+                    let retry = self.retry(now, cluster, *slot, &error);
+                    if retry != Retry::Elsewhere {
+                        self.doubt(*slot, self.call.proves_nothing(&error));
                     }
-                    self.ask_another(link, cluster);
-                    again = Some(unheard(&error));
-                }
-                Err(error) if !self.is_once() && self.call.is_retried(&error, self.answers) => {
-                    early = self.call.is_early(&error);
-                    self.doubt(*slot, self.call.proves_nothing(&error));
-                    if let Some(slot) = self.slots.get_mut(*slot) {
-                        slot.state = State::Open;
-                        if !early {
-                            slot.target.look_up_again(now, cluster);
+                    match retry {
+                        Retry::Never => {
+                            self.set_done(*slot, Err(error));
+                            continue;
+                        }
+                        Retry::Soon => self.reopen(*slot),
+                        Retry::AfterPause => self.look_up_again(now, cluster, *slot),
+                        Retry::Elsewhere => {
+                            self.look_up_again(now, cluster, *slot);
+                            self.ask_another(link, cluster);
                         }
                     }
-                    again = Some(error);
-                }
-                Err(error) => {
-                    self.doubt(*slot, self.call.proves_nothing(&error));
-                    self.set_done(*slot, Err(error));
+                    again = Some(match retry {
+                        Retry::Elsewhere => (retry, unheard(&error)),
+                        _ => (retry, error),
+                    });
                 }
             }
         }
         match again {
-            Some(error) if early => {
+            Some((Retry::Soon, error)) => {
                 self.not_before = now + self.early.min(cluster.config().retry_backoff);
                 self.early = EARLY.1.min(self.early * 2);
                 cluster.set_alarm(self.not_before);
                 self.last_error = Some(error);
             }
-            Some(error) => self.pause(now, cluster, error),
+            Some((_, error)) => self.pause(now, cluster, error),
             None => {}
         }
     }
@@ -453,9 +477,8 @@ impl<C: Call> Run for Running<C> {
             self.doubt(*slot, orphan.sent);
             if !again {
                 self.set_done(*slot, Err(orphan.error.clone()));
-            } else if let Some(slot) = self.slots.get_mut(*slot) {
-                slot.state = State::Open;
-                slot.target.look_up_again(now, cluster);
+            } else {
+                self.look_up_again(now, cluster, *slot);
             }
         }
         if again {

@@ -14,7 +14,7 @@ use ottla_protocol::messages::{
 };
 use ottla_protocol::{ApiKey, ErrorCode, Uuid};
 
-use super::interface::only;
+use super::interface::{Retry, only};
 use super::membership::GroupMetadata;
 use super::outcome;
 use super::partitions::{by_topic, results};
@@ -80,9 +80,12 @@ impl Member {
     }
 }
 
-/// The markers of the transaction before are still being written: soon the broker is done.
-pub(super) fn is_early(error: &Error) -> bool {
-    error.code() == Some(ErrorCode::CONCURRENT_TRANSACTIONS)
+/// While the markers of the previous transaction are still being written, a request is retried soon.
+pub(super) fn retry(error: &Error) -> Retry {
+    match error.code() {
+        Some(ErrorCode::CONCURRENT_TRANSACTIONS) if error.is_retriable() => Retry::Soon,
+        _ => Retry::after_pause_if(error.is_retriable()),
+    }
 }
 
 /// What a code means for a transactional id, and for a group if one takes part: an error names whichever it is about.
@@ -188,8 +191,8 @@ impl Call for InitTransactions {
         vec![outcome(answer.error_code, &self.id, None).map(|()| found)]
     }
 
-    fn is_early(&self, error: &Error) -> bool {
-        is_early(error)
+    fn retry(&self, error: &Error, _: u32) -> Retry {
+        retry(error)
     }
 
     fn merge(self, found: Vec<Result<Initialized, Error>>) -> Result<Initialized, Error> {
@@ -260,8 +263,8 @@ impl Call for AddPartitionsToTxn {
         vec![error.cloned().map_or(Ok(()), Err)]
     }
 
-    fn is_early(&self, error: &Error) -> bool {
-        is_early(error)
+    fn retry(&self, error: &Error, _: u32) -> Retry {
+        retry(error)
     }
 
     fn merge(self, found: Vec<Result<(), Error>>) -> Result<(), Error> {
@@ -312,8 +315,8 @@ impl Call for AddOffsetsToTxn {
         }
     }
 
-    fn is_early(&self, error: &Error) -> bool {
-        is_early(error)
+    fn retry(&self, error: &Error, _: u32) -> Retry {
+        retry(error)
     }
 
     fn merge(self, found: Vec<Result<(), Error>>) -> Result<(), Error> {
@@ -424,15 +427,14 @@ impl Call for TxnOffsetCommit {
     }
 
     /// A topic of which no id is known may be so new that the coordinator has not heard of it.
-    fn is_retried(&self, error: &Error, _: u32) -> bool {
+    fn retry(&self, error: &Error, _: u32) -> Retry {
         let id = |row: &&GroupOffset| error.topic() == Some(&*row.topic);
         let is_known = self.offsets.iter().find(id);
         let is_known = is_known.is_some_and(|row| row.topic_id != Uuid::ZERO);
-        error.is_retriable() && !(is_known && topic_ids::is_deleted(error))
-    }
-
-    fn is_early(&self, error: &Error) -> bool {
-        is_early(error)
+        match is_known && topic_ids::is_deleted(error) {
+            true => Retry::Never,
+            false => retry(error),
+        }
     }
 
     fn merge(self, found: Vec<Result<(), Error>>) -> Result<(), Error> {
@@ -510,8 +512,8 @@ impl Call for EndTxn {
         vec![outcome(answer.error_code, &self.member.id, None).map(|()| next)]
     }
 
-    fn is_early(&self, error: &Error) -> bool {
-        is_early(error)
+    fn retry(&self, error: &Error, _: u32) -> Retry {
+        retry(error)
     }
 
     fn merge(self, found: Vec<Result<Self::Found, Error>>) -> Result<Self::Answer, Error> {

@@ -60,7 +60,7 @@
 //! | `session` | what a broker was told before, and need not be told again |
 //! | `request` | what to ask one broker for |
 //! | `answer` | what an answer means |
-//! | `fetcher` | when each of them acts |
+//! | `fetcher` | when each of them acts, in steps: `assign`, `review`, `dispatch`, `answer` |
 //! | `inquiries` | what callers ask about positions, and why nothing comes |
 //! | `committed` | positions that begin where a group has committed |
 //! | `part` | the fetcher as a part of a client |

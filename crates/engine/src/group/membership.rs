@@ -17,15 +17,15 @@ use crate::error::{Error, Kind};
 use crate::group::assignor::{RebalanceProtocol, TopicPartition};
 use crate::group::classic::Classic;
 use crate::group::commits::{CommitId, Commits};
+use crate::group::committed_lookups::{CommittedLookups, Found, Sought};
 use crate::group::errors::{
     Consequence, consequence, consequence_inside, explained, no_members, no_metadata, no_regex,
     not_a_member, rebalancing,
 };
-use crate::group::holding::{Holding, Rebalance};
 use crate::group::identity::Identity;
-use crate::group::polls::Polls;
+use crate::group::ownership::{Ownership, Rebalance};
+use crate::group::poll_deadline::PollDeadline;
 use crate::group::pulse::Pulse;
-use crate::group::searches::{Found, Searches, Sought};
 use crate::group::session::Session;
 use crate::group::wanted::{Selection, Wanted};
 use crate::metrics::Meters;
@@ -95,7 +95,7 @@ pub(crate) struct Membership {
     session: Session,
     wanted: Option<Wanted>,
     state: State,
-    holding: Holding,
+    ownership: Ownership,
     /// The group went on without this member, and the owned partitions are not its own any more.
     is_lost: bool,
     /// Why the member has to join again.
@@ -104,8 +104,8 @@ pub(crate) struct Membership {
     must_compare: bool,
     seen_view: u64,
     commits: Commits,
-    searches: Searches,
-    polls: Polls,
+    committed_lookups: CommittedLookups,
+    poll_deadline: PollDeadline,
     next_auto_commit: Option<Instant>,
     /// Partitions that are given up wait no longer for commits.
     commit_until: Option<Instant>,
@@ -135,14 +135,14 @@ impl Membership {
             session: Session::new(),
             wanted: None,
             state: State::Unjoined,
-            holding: Holding::default(),
+            ownership: Ownership::default(),
             is_lost: false,
             rejoin: None,
             must_compare: false,
             seen_view: 0,
             commits: Commits::default(),
-            searches: Searches::default(),
-            polls: Polls::new(config.max_poll_interval),
+            committed_lookups: CommittedLookups::default(),
+            poll_deadline: PollDeadline::new(config.max_poll_interval),
             next_auto_commit: None,
             commit_until: None,
             trouble: None,
@@ -206,7 +206,7 @@ impl Membership {
         }
         self.classic.asking.drop_question();
         self.release_lead(&mut core.cluster);
-        self.holding.drop_added();
+        self.ownership.drop_added();
         if self.is_consumer() {
             // What its coordinator has assigned is not to be had any more as it was.
             self.rejoin = Some("it subscribed again while it was leaving");
@@ -223,7 +223,7 @@ impl Membership {
         } else if self.wanted.is_some() {
             self.say_goodbye(now, core, LEAVES, now + self.config.session_timeout);
         }
-        self.holding.clear();
+        self.ownership.clear();
         self.left(core);
     }
 
@@ -249,7 +249,7 @@ impl Membership {
     }
 
     pub(crate) fn pulse(&self) -> &Arc<Pulse> {
-        self.polls.pulse()
+        self.poll_deadline.pulse()
     }
 
     /// Commits these offsets by the deadline.
@@ -290,16 +290,16 @@ impl Membership {
     // --- polls
 
     pub(crate) fn poll_began(&mut self) {
-        self.polls.begin();
+        self.poll_deadline.begin();
     }
 
     pub(crate) fn poll_ended(&mut self, now: Instant) {
-        self.polls.end(now);
+        self.poll_deadline.end(now);
     }
 
     /// When the next poll has to begin at the latest.
     pub(crate) fn poll_due(&self) -> Option<Instant> {
-        self.polls.due()
+        self.poll_deadline.due()
     }
 
     /// Whether a caller that polls has to say how far it has read: a rebalance or a commit waits for it.
@@ -321,22 +321,22 @@ impl Membership {
     /// Whether nothing may be given out until a listener was told, or offsets were committed.
     pub(crate) fn is_held(&self) -> bool {
         let prepares = matches!(self.state, State::Committing(_) | State::Revoking);
-        prepares || !self.holding.is_told()
+        prepares || !self.ownership.is_told()
     }
 
     /// What [`Membership::take_rebalance`] would give.
     pub(crate) fn next_rebalance(&self) -> Option<&Rebalance> {
-        self.holding.next()
+        self.ownership.next()
     }
 
     /// The next change that listeners have to be told, after which [`Membership::told`] is called.
     pub(crate) fn take_rebalance(&mut self, now: Instant) -> Option<Rebalance> {
-        self.holding.take(now)
+        self.ownership.take(now)
     }
 
     /// Listeners were told what [`Membership::take_rebalance`] gave.
     pub(crate) fn told(&mut self, now: Instant, meters: &mut Meters) {
-        let Some((began, change)) = self.holding.told() else {
+        let Some((began, change)) = self.ownership.told() else {
             return;
         };
         let took = now.saturating_duration_since(began);
@@ -349,7 +349,7 @@ impl Membership {
 
     /// What is owned, if that changed since the last call.
     pub(crate) fn take_news(&mut self) -> Option<Vec<TopicPartition>> {
-        self.holding.take_news()
+        self.ownership.take_news()
     }
 
     /// Whether an assignor of the caller's has to be asked: [`Membership::take_question`].
@@ -373,20 +373,20 @@ impl Membership {
     // --- offsets committed before
 
     pub(crate) fn seek_committed(&mut self, sought: Vec<Sought>) {
-        self.searches.want(sought);
+        self.committed_lookups.want(sought);
     }
 
     pub(crate) fn take_found(&mut self) -> Vec<Found> {
-        self.searches.take_found()
+        self.committed_lookups.take_found()
     }
 
     // --- steps
 
     pub(super) fn step(&mut self, now: Instant, core: &mut Core) {
-        if self.is_member() && self.polls.is_late(now) {
+        if self.is_member() && self.poll_deadline.is_late(now) {
             self.stop(now, core);
         }
-        if let Some(due) = self.polls.due().filter(|due| *due > now) {
+        if let Some(due) = self.poll_deadline.due().filter(|due| *due > now) {
             core.cluster.set_alarm(due);
         }
         if let Some(wanted) = &mut self.wanted {
@@ -405,7 +405,7 @@ impl Membership {
             self.commits.pump(now, core, &member);
         }
         let member = self.by_epoch();
-        self.searches.pump(now, core, &self.group, member);
+        self.committed_lookups.pump(now, core, &self.group, member);
         self.time_rebalance(now, &mut core.cluster.context.meters);
         self.wait(now, core);
     }
@@ -415,7 +415,7 @@ impl Membership {
         match self.state {
             // Before its first attempt, between two, or on the way out.
             State::Unjoined | State::Leaving(_) => {}
-            State::Stable if self.holding.is_told() => {
+            State::Stable if self.ownership.is_told() => {
                 if let Some(began) = self.changing.take() {
                     meters.rebalanced(now, now.saturating_duration_since(began));
                 }
@@ -428,19 +428,20 @@ impl Membership {
 
     /// Sets the gauges of the group.
     pub(super) fn measure(&self, meters: &mut Meters) {
-        meters.coordinating.partitions = self.holding.owned().len();
+        meters.coordinating.partitions = self.ownership.owned().len();
     }
 
     pub(super) fn ended(&mut self, now: Instant, core: &mut Core, ended: Ended) {
         let id = ended.id;
         if self.commits.is_running(id) {
-            let (holding, session) = (&self.holding, &self.session);
-            let is_ours = |it: &TopicPartition| holding.owned().contains(it) || session.owns(it);
+            let (ownership, session) = (&self.ownership, &self.session);
+            let is_ours = |it: &TopicPartition| ownership.owned().contains(it) || session.owns(it);
             if let Some((member, error)) = self.commits.handle_ended(core, ended, is_ours) {
                 self.commit_refused(now, core, &member, &error);
             }
-        } else if self.searches.is_running(id) {
-            self.searches.handle_ended(now, &mut core.cluster, ended);
+        } else if self.committed_lookups.is_running(id) {
+            self.committed_lookups
+                .handle_ended(now, &mut core.cluster, ended);
         } else if let Some(generation) = self.classic.heartbeats.ended(id) {
             if let Some(result) = ended.answer::<Heartbeat>() {
                 self.heard(now, core, generation, result);
@@ -486,8 +487,8 @@ impl Membership {
 
     pub(super) fn close(&mut self, core: &mut Core, cause: &Error) {
         self.commits.abort(core, cause);
-        self.searches.clear();
-        self.polls.pulse().set_needs_poll(false);
+        self.committed_lookups.clear();
+        self.poll_deadline.pulse().set_needs_poll(false);
     }
 
     /// Whether the coordinator takes it for a member, or soon will.
@@ -525,7 +526,7 @@ impl Membership {
     }
 
     fn may_prepare(&self, now: Instant) -> bool {
-        if !self.holding.is_told() {
+        if !self.ownership.is_told() {
             return false;
         }
         if matches!(self.state, State::Dropping { .. }) {
@@ -569,7 +570,7 @@ impl Membership {
     /// Commits what of these offsets is still this consumer's.
     fn auto_commit(&mut self, now: Instant, mut offsets: Vec<GroupOffset>) {
         if self.wanted.is_some() {
-            let owned = self.holding.owned();
+            let owned = self.ownership.owned();
             offsets.retain(|it| owned.contains(&(Arc::clone(&it.topic), it.partition)));
         }
         if offsets.is_empty() || !self.config.enable_auto_commit {
@@ -601,7 +602,7 @@ impl Membership {
             }
         }
         if matches!(self.state, State::Revoking)
-            && self.holding.is_told()
+            && self.ownership.is_told()
             && (!self.identity.is_member() || self.has_committed(now, core))
         {
             core.cluster.context.changes.tell(Change::Group);
@@ -649,7 +650,7 @@ impl Membership {
         }
         if std::mem::take(&mut self.is_lost) {
             self.state = State::Revoking;
-            let owned: Vec<_> = self.holding.owned().iter().cloned().collect();
+            let owned: Vec<_> = self.ownership.owned().iter().cloned().collect();
             if !owned.is_empty() {
                 self.tell(core, Rebalance::Lost(owned));
             }
@@ -676,7 +677,7 @@ impl Membership {
             let wanted = self.wanted.as_ref();
             !wanted.is_some_and(|wanted| wanted.contains(topic))
         };
-        let gone = self.holding.owned().iter();
+        let gone = self.ownership.owned().iter();
         let gone = gone.filter(|(topic, _)| all || is_unwanted(topic));
         let gone: Vec<_> = gone.cloned().collect();
         if !gone.is_empty() {
@@ -685,7 +686,7 @@ impl Membership {
     }
 
     fn tell(&mut self, core: &mut Core, change: Rebalance) {
-        self.holding.tell(change);
+        self.ownership.tell(change);
         core.cluster.context.changes.tell(Change::Group);
     }
 
@@ -778,7 +779,7 @@ impl Membership {
         self.is_lost = true;
         self.rejoin = Some("the member is to join anew");
         // What was to be given up is given up with all the rest, and what was to be added is not its own any more.
-        self.holding.drop_untold();
+        self.ownership.drop_untold();
         let error = not_a_member(&self.group);
         self.commits.refuse_waiting(core, &error);
         core.cluster.context.changes.tell(Change::Group);
@@ -953,7 +954,7 @@ impl Membership {
         }
         self.was_waiting = waits;
         let waits = waits || self.is_held() || self.has_question();
-        self.polls.pulse().set_needs_poll(waits);
+        self.poll_deadline.pulse().set_needs_poll(waits);
         let commits = self.next_auto_commit;
         let commits = commits.filter(|_| self.config.enable_auto_commit);
         for at in self.retry_at.into_iter().chain(commits) {

@@ -43,11 +43,11 @@
 //! |---|---|
 //! | `assignor` | who gets which partition |
 //! | `pulse` | what the engine and a loop over records tell each other without a lock |
-//! | `polls` | whether the application still polls |
+//! | `poll_deadline` | whether the application still polls |
 //! | `wanted` | which topics the member wants |
 //! | `commits` | commits of offsets, one after the other |
-//! | `searches` | where partitions begin that were committed before |
-//! | `holding` | what callers own, and what listeners are still to be told of it |
+//! | `committed_lookups` | where partitions begin that were committed before |
+//! | `ownership` | what callers own, and what listeners are still to be told of it |
 //! | `identity` | who the member is, and who callers are told that it is |
 //! | `strategy` | an assignor that a member offers: one of ottla's, or one of the caller's |
 //! | `asking` | the question to the caller's assignors that is open |
@@ -63,16 +63,16 @@ mod asking;
 pub mod assignor;
 mod classic;
 mod commits;
+mod committed_lookups;
 mod errors;
 mod heartbeats;
-mod holding;
 mod identity;
 mod lead;
 mod membership;
+mod ownership;
 mod part;
-mod polls;
+mod poll_deadline;
 mod pulse;
-mod searches;
 mod session;
 mod strategy;
 #[cfg(test)]
@@ -81,10 +81,10 @@ mod wanted;
 
 pub use asking::QuestionId;
 pub use commits::CommitId;
+pub(crate) use committed_lookups::Sought;
 pub(crate) use errors::{Consequence, consequence, consequence_inside, no_group};
-pub use holding::Rebalance;
 pub(crate) use membership::{Membership, member_id};
+pub use ownership::Rebalance;
 pub use pulse::Pulse;
-pub(crate) use searches::Sought;
 pub(crate) use wanted::Wanted;
 pub use wanted::{Pattern, Selection};

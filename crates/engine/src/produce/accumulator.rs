@@ -12,8 +12,8 @@ use crate::cluster::{Cluster, Lane, LinkId};
 use crate::config::Config;
 use crate::error::{Error, Kind};
 use crate::produce::batch::Done;
-use crate::produce::fates::Fates;
 use crate::produce::lanes::Lanes;
+use crate::produce::outcomes::Outcomes;
 use crate::produce::queue::Queue;
 use crate::produce::request::SentRequest;
 use crate::produce::scope::Scope;
@@ -36,7 +36,7 @@ pub struct Accumulator<T> {
     pub(super) by_partition: FxHashMap<(Arc<str>, i32), usize>,
     /// The queues with something to do, in the order of their turns.
     pub(super) listed: VecDeque<usize>,
-    pub(super) fates: Fates<T>,
+    pub(super) outcomes: Outcomes<T>,
     pub(super) requests: FxHashMap<u64, SentRequest>,
     pub(super) lanes: Lanes,
     pub(super) stalls: Stalls,
@@ -67,7 +67,7 @@ impl<T: Clone> Accumulator<T> {
             queues: Vec::new(),
             by_partition: FxHashMap::default(),
             listed: VecDeque::new(),
-            fates: Fates::default(),
+            outcomes: Outcomes::default(),
             requests: FxHashMap::default(),
             next_number: 0,
             identity: None,
@@ -113,23 +113,23 @@ impl<T: Clone> Accumulator<T> {
         };
         if scope.number != number {
             (scope.number, scope.protocol, scope.sent) = (number, protocol, false);
-            self.fates.begin();
+            self.outcomes.begin();
         }
     }
 
     /// What is known about the batches of the transaction.
     pub(crate) fn facts(&self) -> Facts {
         Facts {
-            undecided: !self.fates.is_decided(u64::MAX),
+            undecided: !self.outcomes.is_decided(u64::MAX),
             under_way: !self.requests.is_empty(),
             sent: self.scope.as_ref().is_some_and(|scope| scope.sent),
-            gap: self.fates.has_gap(),
+            gap: self.outcomes.has_gap(),
         }
     }
 
     /// The first failure in the transaction, once.
     pub(crate) fn take_failure(&mut self) -> Option<Error> {
-        self.fates.take_failure()
+        self.outcomes.take_failure()
     }
 
     /// The partitions with batches that must join the transaction first; each once.
@@ -173,12 +173,12 @@ impl<T: Clone> Accumulator<T> {
 
     /// The next fate that became known.
     pub(crate) fn poll_done(&mut self) -> Option<Done<T>> {
-        self.fates.poll()
+        self.outcomes.poll()
     }
 
     /// Bytes of records that have no fate yet, or that a request still owns.
     pub(crate) fn buffered_bytes(&self) -> usize {
-        self.fates.used()
+        self.outcomes.used()
     }
 
     /// Closes every open batch. The mark stands for all records appended so far.
@@ -191,7 +191,7 @@ impl<T: Clone> Accumulator<T> {
 
     /// Whether all records up to a mark have their fate.
     pub(crate) fn is_decided(&self, mark: u64) -> bool {
-        self.fates.is_decided(mark)
+        self.outcomes.is_decided(mark)
     }
 
     /// Why records still have no fate, as far as known; else an error that names the first partition with such records.
@@ -323,7 +323,7 @@ impl<T: Clone> Accumulator<T> {
         queue.close_open();
         for batch in std::mem::take(&mut queue.ready) {
             let error = queue.name(error.clone());
-            self.fates.failed(&mut cluster.context, &batch, error);
+            self.outcomes.failed(&mut cluster.context, &batch, error);
         }
     }
 }

@@ -13,9 +13,9 @@ use crate::error::{Error, Kind};
 use crate::observe::Observed;
 use crate::produce::accumulator::Accumulator;
 use crate::produce::batch::{BatchId, Stored};
+use crate::produce::may_be_written::may_be_written;
 use crate::produce::queue::Renumber;
 use crate::produce::request::SentRequest;
-use crate::produce::trace::trace;
 
 /// The pause before a batch is sent again that came while the markers of the transaction before were still written.
 const EARLY: Duration = Duration::from_millis(20);
@@ -96,7 +96,7 @@ fn meaning(code: ErrorCode, batch: Standing) -> Meaning {
         | ErrorCode::INVALID_PRODUCER_ID_MAPPING
         | ErrorCode::PRODUCER_FENCED => Meaning::Renumber,
         _ => {
-            let unsure = trace(code).is_unsure(batch.awaits_followers);
+            let unsure = may_be_written(code).is_unsure(batch.awaits_followers);
             if code.is_retriable() {
                 Meaning::Retry { unsure }
             } else {
@@ -366,7 +366,8 @@ impl<T: Clone> Accumulator<T> {
                 time => (time >= 0).then_some(time),
             },
         };
-        self.fates.delivered(&mut cluster.context, &batch, stored);
+        self.outcomes
+            .delivered(&mut cluster.context, &batch, stored);
         self.sent_shrank(cluster, index);
     }
 
@@ -425,7 +426,7 @@ impl<T: Clone> Accumulator<T> {
         };
         if let Some(batch) = queue.remove_sent(id) {
             let error = queue.name(error);
-            self.fates.failed(&mut cluster.context, &batch, error);
+            self.outcomes.failed(&mut cluster.context, &batch, error);
         }
         self.sent_shrank(cluster, index);
     }
@@ -459,14 +460,14 @@ impl<T: Clone> Accumulator<T> {
             return;
         };
         if batch.decided {
-            self.fates.failed(&mut cluster.context, &batch, error);
+            self.outcomes.failed(&mut cluster.context, &batch, error);
             return self.sent_shrank(cluster, index);
         }
         queue.batch_limit = queue.batch_limit.min(batch.bytes / 2).max(1);
         match batch.halves(&self.config) {
             Ok(halves) => {
                 cluster.context.meters.batch_split();
-                self.fates.split(&mut cluster.context, &batch, &halves);
+                self.outcomes.split(&mut cluster.context, &batch, &halves);
                 for half in halves {
                     queue.put_back(half);
                 }
@@ -480,7 +481,7 @@ impl<T: Clone> Accumulator<T> {
             }
             Err(cause) => {
                 let error = queue.name(error.wrap(Kind::TooLarge, cause));
-                self.fates.failed(&mut cluster.context, &batch, error);
+                self.outcomes.failed(&mut cluster.context, &batch, error);
             }
         }
         self.sent_shrank(cluster, index);
@@ -506,7 +507,7 @@ impl<T: Clone> Accumulator<T> {
                 queue.ready = unwritten;
                 for batch in unsure {
                     let error = queue.name(error.clone());
-                    self.fates.failed(&mut cluster.context, &batch, error);
+                    self.outcomes.failed(&mut cluster.context, &batch, error);
                 }
             }
         }

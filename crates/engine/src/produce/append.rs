@@ -111,7 +111,7 @@ impl<T: Clone> Accumulator<T> {
                 None => error,
             }));
         }
-        if self.fates.used() + alone > self.config.buffer_memory {
+        if self.outcomes.used() + alone > self.config.buffer_memory {
             return Err(NotAppended::Full);
         }
 
@@ -143,8 +143,8 @@ impl<T: Clone> Accumulator<T> {
             opened = Some(self.next_number);
             let user = make(&queue.topic, queue.partition);
             let open = Open::new(now, self.next_number, &self.config, user);
-            self.fates.opened(self.next_number);
-            self.fates.take(open.bytes);
+            self.outcomes.opened(self.next_number);
+            self.outcomes.take(open.bytes);
             queue.open = Some(open);
             topic.used_at = now;
         }
@@ -162,7 +162,7 @@ impl<T: Clone> Accumulator<T> {
         open.bytes += size;
         open.count += 1;
         open.largest = open.largest.max(size);
-        self.fates.take(size);
+        self.outcomes.take(size);
         let settle_at = now.filter(|now| {
             let closed_waits = closed.is_some_and(|closed| self.stir(*now, cluster, closed));
             self.stir(*now, cluster, index) || closed_waits
@@ -195,7 +195,7 @@ impl<T: Clone> Accumulator<T> {
         let mut room = self
             .config
             .buffer_memory
-            .saturating_sub(self.fates.used() + BatchHeader::SIZE);
+            .saturating_sub(self.outcomes.used() + BatchHeader::SIZE);
         if placed.is_free {
             room = room.min(topic.partitions.left_of_turn(queue, &self.config));
         }
@@ -229,7 +229,7 @@ impl<T: Clone> Accumulator<T> {
         }
         open.count += count;
         open.bytes += bytes;
-        self.fates.take(bytes);
+        self.outcomes.take(bytes);
         if placed.is_free {
             topic.partitions.took(bytes);
         }
@@ -250,12 +250,12 @@ impl<T: Clone> Accumulator<T> {
     pub(crate) fn retract(&mut self, placed: &Placed) -> Option<Error> {
         let is_open = self.queues.get(placed.queue)?.open.is_some();
         let opened = placed.opened.filter(|_| !is_open)?;
-        self.fates.retract(opened)
+        self.outcomes.retract(opened)
     }
 
     /// Whether the buffer has room for a record of `bytes` now.
     pub(crate) fn has_room(&self, bytes: usize) -> bool {
-        let used = self.fates.used();
+        let used = self.outcomes.used();
         used == 0 || used + bytes + BatchHeader::SIZE <= self.config.buffer_memory
     }
 

@@ -41,12 +41,12 @@ impl<T: Clone> Accumulator<T> {
                 break;
             };
             let error = queue.name(error.clone());
-            self.fates.failed(&mut cluster.context, &batch, error);
+            self.outcomes.failed(&mut cluster.context, &batch, error);
         }
         for batch in &mut queue.sent {
             if !batch.decided && is_late(batch.created) {
                 let error = Error::clone(&error).partition_is(&queue.topic, queue.partition);
-                self.fates.abandoned(&mut cluster.context, batch, error);
+                self.outcomes.abandoned(&mut cluster.context, batch, error);
             }
         }
         if let Some(oldest) = queue.oldest_undecided() {
@@ -74,7 +74,7 @@ impl<T: Clone> Accumulator<T> {
         queue.ready = kept;
         for batch in refused {
             let error = queue.name(error.clone());
-            self.fates.failed(&mut cluster.context, &batch, error);
+            self.outcomes.failed(&mut cluster.context, &batch, error);
         }
     }
 
@@ -99,7 +99,7 @@ impl<T: Clone> Accumulator<T> {
             };
             for batch in queue.sent.iter_mut().filter(|batch| !batch.decided) {
                 let error = cause.clone().partition_is(&queue.topic, queue.partition);
-                self.fates.abandoned(&mut cluster.context, batch, error);
+                self.outcomes.abandoned(&mut cluster.context, batch, error);
             }
         }
     }

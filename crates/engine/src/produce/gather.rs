@@ -96,7 +96,7 @@ impl<T: Clone> Accumulator<T> {
                 return false;
             };
             let error = queue.name(error.clone());
-            self.fates.failed(&mut cluster.context, &batch, error);
+            self.outcomes.failed(&mut cluster.context, &batch, error);
             false
         });
         kept

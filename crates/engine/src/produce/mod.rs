@@ -29,7 +29,7 @@
 //! |---|---|
 //! | `stamp` | a batch's identity and sequence number, and the next numbers of a partition |
 //! | `batch` | one batch: open, closed or split, its size, and the bytes that still have to be made of it |
-//! | `fates` | counts over all batches: bytes in use, batches without a fate, and the fates to tell |
+//! | `outcomes` | counts over all batches: bytes in use, batches without a delivery result, and the results to report |
 //! | `queue` | one partition's batches: which may go, and when |
 //! | `hash` | the hashes of keys, as other clients compute them |
 //! | `lanes` | the connections to each broker that carry batches, and what is under way on each |
@@ -44,7 +44,7 @@
 //! | `row` | a record as its caller has it |
 //! | `append` | from a record to the open batch of its partition |
 //! | `gather` | which batches the next request to a broker takes |
-//! | `trace` | whether a batch can be in the log after an error code |
+//! | `may_be_written` | whether a batch can be in the log after an error code |
 //! | `answer` | what an answer means for each batch |
 //! | `expiry` | which batches are given up |
 //! | `pump` | the step that runs after every event |
@@ -57,11 +57,12 @@ mod answer;
 pub(crate) mod append;
 pub(crate) mod batch;
 mod expiry;
-mod fates;
 mod gather;
 mod hash;
 pub(crate) mod identity;
 mod lanes;
+mod may_be_written;
+mod outcomes;
 mod part;
 mod partitioner;
 mod pump;
@@ -72,7 +73,6 @@ mod scope;
 mod stalls;
 mod stamp;
 mod topics;
-mod trace;
 pub(crate) mod transaction;
 
 #[cfg(test)]

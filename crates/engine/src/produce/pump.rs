@@ -48,7 +48,7 @@ impl<T: Clone> Accumulator<T> {
             let mut waiting = listed.iter().filter_map(|index| queues.get(*index));
             waiting.any(|queue| queue.leader == Some(node))
         });
-        if self.fates.has_failure() || self.spent.is_some() {
+        if self.outcomes.has_failure() || self.spent.is_some() {
             // What was just given up is news for the transaction, or for who gives the next identity.
             cluster.set_alarm(now);
         }

@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use ottla_client::{Deliveries, Delivery, Error, Producer, Unasked};
+use ottla_client::{Deliveries, Delivery, Error, Producer, UnobservedFailures};
 use pyo3::prelude::*;
 
 use crate::bridge::errors;
@@ -16,15 +16,15 @@ pub(crate) fn after_close(
     client: &Producer,
     closed: Result<(), Error>,
 ) -> PyResult<()> {
-    let unasked = raise(py, client);
+    let unobserved = raise(py, client);
     closed
         .map_err(|error| errors::to_python(py, &error))
-        .and(unasked)
+        .and(unobserved)
 }
 
 /// The error of the failures since the last time, if there are any.
 pub(crate) fn raise(py: Python<'_>, client: &Producer) -> PyResult<()> {
-    let Some(Unasked { failed, first }) = client.take_unasked() else {
+    let Some(UnobservedFailures { failed, first }) = client.take_unobserved_failures() else {
         return Ok(());
     };
     let raised = errors::to_python(py, &first);

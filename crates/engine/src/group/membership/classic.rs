@@ -15,8 +15,8 @@ use crate::error::{Error, Kind};
 use crate::group::asking::QuestionId;
 use crate::group::assignor::{Assignment, Owned, Question, Reply, Subscription};
 use crate::group::errors::no_regex;
-use crate::group::holding::Rebalance;
 use crate::group::lead::Lead;
+use crate::group::ownership::Rebalance;
 use crate::group::strategy::Strategy;
 use crate::observe::Observed;
 use crate::part::Core;
@@ -60,7 +60,7 @@ impl Membership {
                     Strategy::Own(own) => own.user_data(&last),
                     Strategy::Custom(_) => told.next().flatten(),
                 },
-                owned: self.holding.owned().iter().cloned().collect(),
+                owned: self.ownership.owned().iter().cloned().collect(),
                 generation: self.identity.generation(),
                 rack: self.config.client_rack.as_deref().map(Arc::from),
             };
@@ -244,12 +244,15 @@ impl Membership {
         let assigned: BTreeSet<_> = partitions.filter(|(topic, _)| is_wanted(topic)).collect();
         self.identity.assign();
         let dropped: Vec<_> = self
-            .holding
+            .ownership
             .owned()
             .difference(&assigned)
             .cloned()
             .collect();
-        let added: Vec<_> = assigned.difference(self.holding.owned()).cloned().collect();
+        let added: Vec<_> = assigned
+            .difference(self.ownership.owned())
+            .cloned()
+            .collect();
         core.cluster.context.observer.tell(Observed::GroupJoined {
             group: Arc::clone(&self.group),
             member_id: Arc::clone(self.identity.member_id()),

@@ -13,7 +13,7 @@ use crate::error::{Error, Kind};
 use crate::group::errors::{
     Consequence, consequence, consequence_inside, given_up, is_without_consumer_protocol,
 };
-use crate::group::holding::Rebalance;
+use crate::group::ownership::Rebalance;
 use crate::group::session::{Beat, Changed};
 use crate::observe::Observed;
 use crate::part::Core;
@@ -220,15 +220,15 @@ impl Membership {
         }
         let is_outdated = self.session.must_compare();
         match self.state {
-            State::Stable if self.holding.is_told() => {
+            State::Stable if self.ownership.is_told() => {
                 if !self.has_let_go(now, core) {
                     return;
                 }
                 self.session.settle();
             }
             // The coordinator has thought better of it, and no listener was told.
-            State::Stable if is_outdated && self.holding.only_adds() => {
-                self.holding.drop_added();
+            State::Stable if is_outdated && self.ownership.only_adds() => {
+                self.ownership.drop_added();
                 self.session.take_back();
             }
             State::Dropping { .. } if is_outdated => {

@@ -1,4 +1,4 @@
-//! Counts over all batches: bytes in use, batches without a fate, and the fates that nobody has taken yet.
+//! Counts over all batches: bytes in use, batches without a delivery result, and the results that nobody has taken yet.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -9,7 +9,7 @@ use crate::observe::Observed;
 use crate::produce::batch::{Batch, BatchId, Done, Stored};
 
 #[derive(Debug)]
-pub(super) struct Fates<T> {
+pub(super) struct Outcomes<T> {
     used: usize,
     undecided: BTreeSet<BatchId>,
     /// With the number of each batch.
@@ -27,9 +27,9 @@ pub(super) struct Losses {
     gap: bool,
 }
 
-impl<T> Default for Fates<T> {
-    fn default() -> Fates<T> {
-        Fates {
+impl<T> Default for Outcomes<T> {
+    fn default() -> Outcomes<T> {
+        Outcomes {
             used: 0,
             undecided: BTreeSet::new(),
             done: VecDeque::new(),
@@ -38,7 +38,7 @@ impl<T> Default for Fates<T> {
     }
 }
 
-impl<T: Clone> Fates<T> {
+impl<T: Clone> Outcomes<T> {
     /// From here on, notes what goes wrong in the transaction that begins.
     pub(super) fn begin(&mut self) {
         self.losses = Some(Losses::default());

@@ -7,7 +7,7 @@ use crate::group::pulse::Pulse;
 
 /// The polls of all callers.
 #[derive(Debug)]
-pub(super) struct Polls {
+pub(super) struct PollDeadline {
     interval: Duration,
     /// Polls under way.
     polling: u32,
@@ -16,9 +16,9 @@ pub(super) struct Polls {
     pulse: Arc<Pulse>,
 }
 
-impl Polls {
-    pub(super) fn new(interval: Duration) -> Polls {
-        Polls {
+impl PollDeadline {
+    pub(super) fn new(interval: Duration) -> PollDeadline {
+        PollDeadline {
             interval,
             polling: 0,
             ended: None,

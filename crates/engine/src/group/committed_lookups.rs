@@ -25,9 +25,9 @@ pub(crate) struct Sought {
 /// What was found: the offset and its leader epoch, if one was committed.
 pub(crate) type Found = (Sought, Result<Option<(i64, i32)>, Error>);
 
-/// Searches of one group.
+/// The lookups of one group.
 #[derive(Debug, Default)]
-pub(super) struct Searches {
+pub(super) struct CommittedLookups {
     wanted: Vec<Sought>,
     running: FxHashMap<CallId, Vec<Sought>>,
     found: Vec<Found>,
@@ -35,7 +35,7 @@ pub(super) struct Searches {
     again_at: Option<Instant>,
 }
 
-impl Searches {
+impl CommittedLookups {
     pub(super) fn want(&mut self, sought: Vec<Sought>) {
         self.wanted.extend(sought);
     }
@@ -114,7 +114,7 @@ impl Searches {
     }
 
     pub(super) fn clear(&mut self) {
-        *self = Searches::default();
+        *self = CommittedLookups::default();
     }
 }
 

@@ -18,7 +18,7 @@ pub enum Rebalance {
 
 /// It changes only while a caller polls.
 #[derive(Debug, Default)]
-pub(super) struct Holding {
+pub(super) struct Ownership {
     owned: BTreeSet<TopicPartition>,
     untold: VecDeque<Rebalance>,
     /// What a listener is being told, since when.
@@ -27,7 +27,7 @@ pub(super) struct Holding {
     is_news: bool,
 }
 
-impl Holding {
+impl Ownership {
     pub(super) fn owned(&self) -> &BTreeSet<TopicPartition> {
         &self.owned
     }
@@ -41,12 +41,12 @@ impl Holding {
         self.untold.push_back(change);
     }
 
-    /// What [`Holding::take`] would give.
+    /// What [`Ownership::take`] would give.
     pub(super) fn next(&self) -> Option<&Rebalance> {
         self.untold.front().filter(|_| self.telling.is_none())
     }
 
-    /// What listeners are told next; [`Holding::told`] follows.
+    /// What listeners are told next; [`Ownership::told`] follows.
     pub(super) fn take(&mut self, now: Instant) -> Option<Rebalance> {
         if self.telling.is_some() {
             return None;
@@ -60,7 +60,7 @@ impl Holding {
         Some(change)
     }
 
-    /// Listeners were told what [`Holding::take`] gave: what it was, and when that began.
+    /// Listeners were told what [`Ownership::take`] gave: what it was, and when that began.
     pub(super) fn told(&mut self) -> Option<(Instant, Rebalance)> {
         let told = self.telling.take()?;
         if let Rebalance::Revoked(gone) | Rebalance::Lost(gone) = &told.1 {
@@ -96,9 +96,9 @@ impl Holding {
 
     /// Callers own nothing any more, and nobody is told.
     pub(super) fn clear(&mut self) {
-        *self = Holding {
+        *self = Ownership {
             is_news: true,
-            ..Holding::default()
+            ..Ownership::default()
         };
     }
 }

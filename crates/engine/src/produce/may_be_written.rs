@@ -7,7 +7,7 @@ use ottla_protocol::ErrorCode;
 
 /// Whether a batch can be in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Trace {
+pub(super) enum MayBeWritten {
     /// It is.
     Written,
     /// This attempt surely did not write it.
@@ -18,53 +18,55 @@ pub(super) enum Trace {
     UnsureIfAwaited,
 }
 
-impl Trace {
+impl MayBeWritten {
     /// Whether this attempt may have written the batch. `awaits_followers` says that the leader answers when followers have it.
     pub(super) fn is_unsure(self, awaits_followers: bool) -> bool {
         match self {
-            Trace::Written | Trace::Unwritten => false,
-            Trace::Unsure => true,
-            Trace::UnsureIfAwaited => awaits_followers,
+            MayBeWritten::Written | MayBeWritten::Unwritten => false,
+            MayBeWritten::Unsure => true,
+            MayBeWritten::UnsureIfAwaited => awaits_followers,
         }
     }
 }
 
 /// What this code says about the attempt that it answers. Attempts before it are another matter.
-pub(super) fn trace(code: ErrorCode) -> Trace {
+pub(super) fn may_be_written(code: ErrorCode) -> MayBeWritten {
     match code {
         // Appended now, or by an earlier attempt whose numbers the leader remembers.
-        ErrorCode::NONE | ErrorCode::DUPLICATE_SEQUENCE_NUMBER => Trace::Written,
+        ErrorCode::NONE | ErrorCode::DUPLICATE_SEQUENCE_NUMBER => MayBeWritten::Written,
 
         // The leader appended it, and then waited for followers in vain.
-        ErrorCode::NOT_ENOUGH_REPLICAS_AFTER_APPEND | ErrorCode::REQUEST_TIMED_OUT => Trace::Unsure,
+        ErrorCode::NOT_ENOUGH_REPLICAS_AFTER_APPEND | ErrorCode::REQUEST_TIMED_OUT => {
+            MayBeWritten::Unsure
+        }
         // Reading or writing the log failed, before, during or after the append.
-        ErrorCode::KAFKA_STORAGE_ERROR => Trace::Unsure,
+        ErrorCode::KAFKA_STORAGE_ERROR => MayBeWritten::Unsure,
         // Anything went wrong, anywhere.
-        ErrorCode::UNKNOWN_SERVER_ERROR => Trace::Unsure,
+        ErrorCode::UNKNOWN_SERVER_ERROR => MayBeWritten::Unsure,
         // A proxy or a broker lost another broker's answer.
-        ErrorCode::NETWORK_EXCEPTION => Trace::Unsure,
+        ErrorCode::NETWORK_EXCEPTION => MayBeWritten::Unsure,
         // Not the leader when the request came, or not any more when followers had the batch.
         ErrorCode::NOT_LEADER_OR_FOLLOWER
         | ErrorCode::LEADER_NOT_AVAILABLE
-        | ErrorCode::BROKER_NOT_AVAILABLE => Trace::UnsureIfAwaited,
+        | ErrorCode::BROKER_NOT_AVAILABLE => MayBeWritten::UnsureIfAwaited,
 
         // The topic is not here. If it was when the batch came, its log was deleted since.
         ErrorCode::UNKNOWN_TOPIC_OR_PARTITION
         | ErrorCode::UNKNOWN_TOPIC_ID
         | ErrorCode::INCONSISTENT_TOPIC_ID
-        | ErrorCode::INVALID_TOPIC_EXCEPTION => Trace::Unwritten,
+        | ErrorCode::INVALID_TOPIC_EXCEPTION => MayBeWritten::Unwritten,
         // The request was refused as a whole.
         ErrorCode::INVALID_REQUIRED_ACKS
         | ErrorCode::INVALID_REQUEST
         | ErrorCode::UNSUPPORTED_VERSION
         | ErrorCode::THROTTLING_QUOTA_EXCEEDED
-        | ErrorCode::ILLEGAL_SASL_STATE => Trace::Unwritten,
+        | ErrorCode::ILLEGAL_SASL_STATE => MayBeWritten::Unwritten,
         // The principal is checked before the log is touched.
         ErrorCode::TOPIC_AUTHORIZATION_FAILED
         | ErrorCode::CLUSTER_AUTHORIZATION_FAILED
-        | ErrorCode::TRANSACTIONAL_ID_AUTHORIZATION_FAILED => Trace::Unwritten,
+        | ErrorCode::TRANSACTIONAL_ID_AUTHORIZATION_FAILED => MayBeWritten::Unwritten,
         // So are followers: with too few in sync nothing is appended.
-        ErrorCode::NOT_ENOUGH_REPLICAS => Trace::Unwritten,
+        ErrorCode::NOT_ENOUGH_REPLICAS => MayBeWritten::Unwritten,
         // The batch itself is checked, and refused as a whole.
         ErrorCode::CORRUPT_MESSAGE
         | ErrorCode::INVALID_RECORD
@@ -73,14 +75,14 @@ pub(super) fn trace(code: ErrorCode) -> Trace {
         | ErrorCode::RECORD_LIST_TOO_LARGE
         | ErrorCode::UNSUPPORTED_COMPRESSION_TYPE
         | ErrorCode::UNSUPPORTED_FOR_MESSAGE_FORMAT
-        | ErrorCode::POLICY_VIOLATION => Trace::Unwritten,
+        | ErrorCode::POLICY_VIOLATION => MayBeWritten::Unwritten,
         // Its numbers and its producer are checked against what the leader remembers, before the append.
         ErrorCode::OUT_OF_ORDER_SEQUENCE_NUMBER
         | ErrorCode::UNKNOWN_PRODUCER_ID
         | ErrorCode::INVALID_PRODUCER_EPOCH
         | ErrorCode::INVALID_PRODUCER_ID_MAPPING
         | ErrorCode::PRODUCER_FENCED
-        | ErrorCode::FENCED_LEADER_EPOCH => Trace::Unwritten,
+        | ErrorCode::FENCED_LEADER_EPOCH => MayBeWritten::Unwritten,
         // So is its transaction, which the leader asks the coordinator about (KIP-890).
         ErrorCode::INVALID_TXN_STATE
         | ErrorCode::CONCURRENT_TRANSACTIONS
@@ -88,10 +90,10 @@ pub(super) fn trace(code: ErrorCode) -> Trace {
         | ErrorCode::TRANSACTIONAL_ID_NOT_FOUND
         | ErrorCode::COORDINATOR_NOT_AVAILABLE
         | ErrorCode::COORDINATOR_LOAD_IN_PROGRESS
-        | ErrorCode::NOT_COORDINATOR => Trace::Unwritten,
+        | ErrorCode::NOT_COORDINATOR => MayBeWritten::Unwritten,
 
         // Nothing is known about what a broker means by it.
-        _ => Trace::Unsure,
+        _ => MayBeWritten::Unsure,
     }
 }
 
@@ -102,7 +104,7 @@ mod tests {
     /// All that Kafka's ProduceResponse names, and what a leader forwards from a coordinator.
     #[test]
     fn only_what_is_checked_before_the_append_is_surely_unwritten() {
-        let sure = |code: i16| !trace(ErrorCode(code)).is_unsure(true);
+        let sure = |code: i16| !may_be_written(ErrorCode(code)).is_unsure(true);
         let unsure: Vec<_> = (-1..=133).filter(|code| !sure(*code)).collect();
         for code in [-1, 5, 6, 7, 8, 13, 20, 56, /* new ones */ 132, 133] {
             assert!(unsure.contains(&code), "{code}");
@@ -116,7 +118,7 @@ mod tests {
         // What only a wait for followers makes doubtful.
         let awaited: Vec<_> = unsure
             .iter()
-            .filter(|code| !trace(ErrorCode(**code)).is_unsure(false))
+            .filter(|code| !may_be_written(ErrorCode(**code)).is_unsure(false))
             .collect();
         assert_eq!(awaited, [&5, &6, &8]);
     }
