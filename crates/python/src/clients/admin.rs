@@ -20,9 +20,10 @@ use crate::bridge::operation::Operation;
 use crate::bridge::{calls, errors, events, runtime};
 use crate::clients::lifecycle::{self, Opened};
 use crate::clients::{metrics, options};
+use crate::values::numbers::{Timeout, seconds, whole};
 use crate::values::partitions::{Named, Partition, pairs, topic_partitions};
 use crate::values::scalars;
-use crate::values::scalars::{names, seconds};
+use crate::values::scalars::names;
 
 /// The core of both facades of an admin client. Threads may share it.
 #[pyclass(frozen, module = "ottla._ottla", weakref)]
@@ -67,12 +68,16 @@ fn new_topic(object: &Bound<'_, PyAny>) -> PyResult<NewTopic> {
     }
     Ok(NewTopic {
         name: object.guarded_attribute(intern!(py, "name"))?.extract()?,
-        partitions: object
-            .guarded_attribute(intern!(py, "partitions"))?
-            .guarded_int()?,
-        replication: object
-            .guarded_attribute(intern!(py, "replication"))?
-            .guarded_int()?,
+        partitions: whole(
+            "partitions of a NewTopic",
+            "an int that fits 32 bits",
+            &object.guarded_attribute(intern!(py, "partitions"))?,
+        )?,
+        replication: whole(
+            "replication of a NewTopic",
+            "an int that fits 16 bits",
+            &object.guarded_attribute(intern!(py, "replication"))?,
+        )?,
         config: config.into_iter().collect(),
     })
 }
@@ -367,7 +372,7 @@ impl AdminCore {
         &self,
         topics: &Bound<'_, PyAny>,
         validate_only: bool,
-        timeout: Option<f64>,
+        timeout: Option<Timeout>,
     ) -> PyResult<Operation> {
         let (client, timeout) = (self.client.get()?.clone(), seconds(timeout)?);
         let topics = new_topics(topics)?;
@@ -381,7 +386,7 @@ impl AdminCore {
     fn delete_topics(
         &self,
         topics: &Bound<'_, PyAny>,
-        timeout: Option<f64>,
+        timeout: Option<Timeout>,
     ) -> PyResult<Operation> {
         let (client, timeout) = (self.client.get()?.clone(), seconds(timeout)?);
         let topics = names(topics)?;
@@ -392,7 +397,7 @@ impl AdminCore {
     }
 
     #[pyo3(signature = (internal, timeout))]
-    fn list_topics(&self, internal: bool, timeout: Option<f64>) -> PyResult<Operation> {
+    fn list_topics(&self, internal: bool, timeout: Option<Timeout>) -> PyResult<Operation> {
         let (client, timeout) = (self.client.get()?.clone(), seconds(timeout)?);
         Ok(Operation::new(
             async move { client.list_topics(internal, timeout).await },
@@ -404,7 +409,7 @@ impl AdminCore {
     fn describe_topics(
         &self,
         topics: &Bound<'_, PyAny>,
-        timeout: Option<f64>,
+        timeout: Option<Timeout>,
     ) -> PyResult<Operation> {
         let (client, timeout) = (self.client.get()?.clone(), seconds(timeout)?);
         let topics = names(topics)?;
@@ -419,7 +424,7 @@ impl AdminCore {
         &self,
         include_authorized_operations: bool,
         include_fenced_brokers: bool,
-        timeout: Option<f64>,
+        timeout: Option<Timeout>,
     ) -> PyResult<Operation> {
         let (client, timeout) = (self.client.get()?.clone(), seconds(timeout)?);
         let (operations, fenced) = (include_authorized_operations, include_fenced_brokers);
@@ -433,7 +438,7 @@ impl AdminCore {
     fn describe_producers(
         &self,
         partitions: &Bound<'_, PyAny>,
-        timeout: Option<f64>,
+        timeout: Option<Timeout>,
     ) -> PyResult<Operation> {
         let (client, timeout) = (self.client.get()?.clone(), seconds(timeout)?);
         let partitions = pairs(partitions)?;
@@ -444,7 +449,7 @@ impl AdminCore {
     }
 
     #[pyo3(signature = (timeout))]
-    fn list_groups(&self, timeout: Option<f64>) -> PyResult<Operation> {
+    fn list_groups(&self, timeout: Option<Timeout>) -> PyResult<Operation> {
         let (client, timeout) = (self.client.get()?.clone(), seconds(timeout)?);
         Ok(Operation::new(
             async move { client.list_groups(timeout).await },
@@ -456,7 +461,7 @@ impl AdminCore {
     fn describe_groups(
         &self,
         groups: &Bound<'_, PyAny>,
-        timeout: Option<f64>,
+        timeout: Option<Timeout>,
     ) -> PyResult<Operation> {
         let (client, timeout) = (self.client.get()?.clone(), seconds(timeout)?);
         let groups = names(groups)?;
@@ -467,7 +472,7 @@ impl AdminCore {
     }
 
     #[pyo3(signature = (timeout))]
-    fn list_transactions(&self, timeout: Option<f64>) -> PyResult<Operation> {
+    fn list_transactions(&self, timeout: Option<Timeout>) -> PyResult<Operation> {
         let (client, timeout) = (self.client.get()?.clone(), seconds(timeout)?);
         Ok(Operation::new(
             async move { client.list_transactions(timeout).await },
@@ -479,7 +484,7 @@ impl AdminCore {
     fn describe_transactions(
         &self,
         transactional_ids: &Bound<'_, PyAny>,
-        timeout: Option<f64>,
+        timeout: Option<Timeout>,
     ) -> PyResult<Operation> {
         let (client, timeout) = (self.client.get()?.clone(), seconds(timeout)?);
         let ids = names(transactional_ids)?;
@@ -493,7 +498,7 @@ impl AdminCore {
     fn fence_producers(
         &self,
         transactional_ids: &Bound<'_, PyAny>,
-        timeout: Option<f64>,
+        timeout: Option<Timeout>,
     ) -> PyResult<Operation> {
         let (client, timeout) = (self.client.get()?.clone(), seconds(timeout)?);
         let ids = names(transactional_ids)?;
@@ -510,7 +515,7 @@ impl AdminCore {
         producer_id: i64,
         producer_epoch: i16,
         coordinator_epoch: i32,
-        timeout: Option<f64>,
+        timeout: Option<Timeout>,
     ) -> PyResult<Operation> {
         let (client, timeout) = (self.client.get()?.clone(), seconds(timeout)?);
         let (topic, partition) = partition.partition();
@@ -533,7 +538,7 @@ impl AdminCore {
         owner: Option<(String, String)>,
         renewers: Vec<(String, String)>,
         max_lifetime_ms: i64,
-        timeout: Option<f64>,
+        timeout: Option<Timeout>,
     ) -> PyResult<Operation> {
         let (client, timeout) = (self.client.get()?.clone(), seconds(timeout)?);
         let (owner, renewers) = (
@@ -555,7 +560,7 @@ impl AdminCore {
         &self,
         hmac: &[u8],
         period_ms: i64,
-        timeout: Option<f64>,
+        timeout: Option<Timeout>,
     ) -> PyResult<Operation> {
         let (client, timeout) = (self.client.get()?.clone(), seconds(timeout)?);
         let hmac = Bytes::copy_from_slice(hmac);
@@ -574,7 +579,7 @@ impl AdminCore {
         &self,
         hmac: &[u8],
         period_ms: i64,
-        timeout: Option<f64>,
+        timeout: Option<Timeout>,
     ) -> PyResult<Operation> {
         let (client, timeout) = (self.client.get()?.clone(), seconds(timeout)?);
         let hmac = Bytes::copy_from_slice(hmac);
@@ -592,7 +597,7 @@ impl AdminCore {
     fn describe_delegation_tokens(
         &self,
         owners: Option<Vec<(String, String)>>,
-        timeout: Option<f64>,
+        timeout: Option<Timeout>,
     ) -> PyResult<Operation> {
         let (client, timeout) = (self.client.get()?.clone(), seconds(timeout)?);
         let owners = owners.map(|owners| owners.into_iter().map(principal).collect());
@@ -607,7 +612,7 @@ impl AdminCore {
     }
 
     #[pyo3(signature = (timeout))]
-    fn close(&self, timeout: Option<f64>) -> PyResult<Operation> {
+    fn close(&self, timeout: Option<Timeout>) -> PyResult<Operation> {
         let (client, timeout) = (self.client.even_closed()?.clone(), seconds(timeout)?);
         let close = async move { client.close(timeout).await };
         Ok(lifecycle::closing(
@@ -626,7 +631,7 @@ impl AdminCore {
 
     /// The id that brokers know this client by.
     #[pyo3(signature = (timeout))]
-    fn client_instance_id(&self, timeout: Option<f64>) -> PyResult<Operation> {
+    fn client_instance_id(&self, timeout: Option<Timeout>) -> PyResult<Operation> {
         let (client, timeout) = (self.client.get()?.clone(), seconds(timeout)?);
         Ok(Operation::new(
             async move { client.instance_id(timeout).await },

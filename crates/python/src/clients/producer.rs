@@ -26,9 +26,9 @@ use crate::sending::partitioner::Partitioner;
 use crate::sending::portions::{Sending, Source};
 use crate::sending::unobserved_failures;
 use crate::sending::unobserved_failures::Asked;
+use crate::values::numbers::{PartitionNumber, Timeout, seconds};
 use crate::values::partitions::{group_offsets, numbers};
 use crate::values::scalars;
-use crate::values::scalars::seconds;
 
 /// The core of both facades of a producer. Threads may share it.
 #[pyclass(frozen, module = "ottla._ottla", weakref)]
@@ -153,7 +153,7 @@ impl ProducerCore {
         topic: String,
         value: Option<Bound<'_, PyAny>>,
         key: Option<Bound<'_, PyAny>>,
-        partition: Option<i32>,
+        partition: Option<PartitionNumber>,
         timestamp: Option<&Bound<'_, PyAny>>,
         headers: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Py<PyAny>> {
@@ -197,7 +197,7 @@ impl ProducerCore {
 
     /// Allowed when closed too, since there is nothing left then.
     #[pyo3(signature = (timeout))]
-    fn flush(&self, timeout: Option<f64>) -> PyResult<Operation> {
+    fn flush(&self, timeout: Option<Timeout>) -> PyResult<Operation> {
         let (client, timeout) = (self.client.even_closed()?.clone(), seconds(timeout)?);
         Ok(Operation::new(
             async move { client.flush(timeout).await.map(|()| client) },
@@ -206,7 +206,7 @@ impl ProducerCore {
     }
 
     #[pyo3(signature = (timeout))]
-    fn close(&self, timeout: Option<f64>) -> PyResult<Operation> {
+    fn close(&self, timeout: Option<Timeout>) -> PyResult<Operation> {
         let (client, timeout) = (self.client.even_closed()?.clone(), seconds(timeout)?);
         let closing = client.clone();
         let close = async move { closing.close(timeout).await };
@@ -218,7 +218,11 @@ impl ProducerCore {
     }
 
     #[pyo3(signature = (timeout, keep_prepared))]
-    fn init_transactions(&self, timeout: Option<f64>, keep_prepared: bool) -> PyResult<Operation> {
+    fn init_transactions(
+        &self,
+        timeout: Option<Timeout>,
+        keep_prepared: bool,
+    ) -> PyResult<Operation> {
         let (client, timeout) = (self.client.get()?.clone(), seconds(timeout)?);
         Ok(Operation::new(
             async move {
@@ -233,7 +237,7 @@ impl ProducerCore {
     }
 
     #[pyo3(signature = (timeout))]
-    fn prepare_transaction(&self, timeout: Option<f64>) -> PyResult<Operation> {
+    fn prepare_transaction(&self, timeout: Option<Timeout>) -> PyResult<Operation> {
         let (client, timeout) = (self.client.get()?.clone(), seconds(timeout)?);
         Ok(Operation::new(
             async move { client.prepare_transaction(timeout).await },
@@ -254,7 +258,7 @@ impl ProducerCore {
         producer_id: i64,
         epoch: i16,
         commit: bool,
-        timeout: Option<f64>,
+        timeout: Option<Timeout>,
     ) -> PyResult<Operation> {
         let (client, timeout) = (self.client.get()?.clone(), seconds(timeout)?);
         let prepared = PreparedTransaction::new(producer_id, epoch)
@@ -273,7 +277,7 @@ impl ProducerCore {
     }
 
     #[pyo3(signature = (timeout))]
-    fn begin_transaction(&self, timeout: Option<f64>) -> PyResult<Operation> {
+    fn begin_transaction(&self, timeout: Option<Timeout>) -> PyResult<Operation> {
         let (client, timeout) = (self.client.get()?.clone(), seconds(timeout)?);
         Ok(Operation::new(
             async move { client.begin_transaction(timeout).await },
@@ -290,7 +294,7 @@ impl ProducerCore {
         &self,
         offsets: &Bound<'_, PyAny>,
         group: &Bound<'_, PyAny>,
-        timeout: Option<f64>,
+        timeout: Option<Timeout>,
     ) -> PyResult<Operation> {
         let (client, timeout) = (self.client.get()?.clone(), seconds(timeout)?);
         let mut offsets = group_offsets(offsets)?;
@@ -303,7 +307,7 @@ impl ProducerCore {
     }
 
     #[pyo3(signature = (timeout))]
-    fn commit_transaction(&self, timeout: Option<f64>) -> PyResult<Operation> {
+    fn commit_transaction(&self, timeout: Option<Timeout>) -> PyResult<Operation> {
         let (client, timeout) = (self.client.get()?.clone(), seconds(timeout)?);
         Ok(Operation::new(
             async move { client.commit_transaction(timeout).await },
@@ -312,7 +316,7 @@ impl ProducerCore {
     }
 
     #[pyo3(signature = (timeout))]
-    fn abort_transaction(&self, timeout: Option<f64>) -> PyResult<Operation> {
+    fn abort_transaction(&self, timeout: Option<Timeout>) -> PyResult<Operation> {
         let (client, timeout) = (self.client.get()?.clone(), seconds(timeout)?);
         Ok(Operation::new(
             async move { client.abort_transaction(timeout).await },
@@ -321,7 +325,7 @@ impl ProducerCore {
     }
 
     #[pyo3(signature = (topic, timeout))]
-    fn partitions_for(&self, topic: String, timeout: Option<f64>) -> PyResult<Operation> {
+    fn partitions_for(&self, topic: String, timeout: Option<Timeout>) -> PyResult<Operation> {
         let (client, timeout) = (self.client.get()?.clone(), seconds(timeout)?);
         Ok(Operation::new(
             async move { client.partitions_for(&topic, timeout).await },
@@ -338,7 +342,7 @@ impl ProducerCore {
 
     /// The id that brokers know this client by.
     #[pyo3(signature = (timeout))]
-    fn client_instance_id(&self, timeout: Option<f64>) -> PyResult<Operation> {
+    fn client_instance_id(&self, timeout: Option<Timeout>) -> PyResult<Operation> {
         let (client, timeout) = (self.client.get()?.clone(), seconds(timeout)?);
         Ok(Operation::new(
             async move { client.instance_id(timeout).await },
@@ -455,7 +459,7 @@ impl SyncProducer {
         value: Option<Bound<'_, PyAny>>,
         positional: &Bound<'_, PyTuple>,
         key: Option<Bound<'_, PyAny>>,
-        partition: Option<i32>,
+        partition: Option<PartitionNumber>,
         timestamp: Option<&Bound<'_, PyAny>>,
         headers: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Bound<'py, Delivery>> {
