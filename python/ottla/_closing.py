@@ -6,6 +6,7 @@ import contextlib
 import time
 from typing import TYPE_CHECKING, Protocol
 
+from ottla._numbers import after
 from ottla.errors import ArgumentError, KafkaError
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ def left_of(deadline: float | None) -> float | None:
 
 def deadline_of(timeout: float | None) -> float | None:
     """The time after so many seconds."""
-    return None if timeout is None else time.monotonic() + timeout
+    return None if timeout is None else after(timeout)
 
 
 def in_listener(verb: str) -> ArgumentError:

@@ -171,11 +171,22 @@ class OffsetOutOfRangeError(KafkaError):
 class LogTruncatedError(OffsetOutOfRangeError):
     """The partition's log was truncated, as after an unclean election: records that were read are lost (KIP-320).
 
-    Its text names the position and the offset from which on the log is another one, each with its leader epoch. Other
-    records may stand there now. It is raised if `auto.offset.reset` is `none`; `Consumer.seek` goes on.
+    `Consumer.poll` raises it if `auto.offset.reset` is `none`. Seek to `divergent_offset` to read the records that
+    the leader has instead, or to `offset` to continue after the lost ones.
+
+    Attributes:
+        offset: The position of the consumer: the offset after the last record that was read; -1 from elsewhere.
+        leader_epoch: The leader epoch of the record before `offset`; None if it is not known.
+        divergent_offset: The first offset where the leader's log differs from what was read. None if the leader does
+            not know `leader_epoch`.
+        divergent_epoch: The leader epoch of the record before `divergent_offset`; None if it is not known.
     """
 
     kind = "truncated"
+    offset: int = -1
+    leader_epoch: int | None = None
+    divergent_offset: int | None = None
+    divergent_epoch: int | None = None
 
 
 class TransactionAbortableError(KafkaError):

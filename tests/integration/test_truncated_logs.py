@@ -115,6 +115,7 @@ def test_whoever_read_what_is_lost_is_told(three: Cluster, caplog: pytest.LogCap
             with pytest.raises(errors.LogTruncatedError, match=f"offset {READ} was read") as caught:
                 poll_until(api, consumer, 1)
             assert (caught.value.topic, caught.value.partition) == (log.topic, 0)
+            assert (caught.value.offset, caught.value.divergent_offset) == (READ, KEPT)
             assert f"from offset {KEPT} on" in str(caught.value)
             assert str(caught.value).count("leader epoch") == 2
             assert isinstance(caught.value, errors.OffsetOutOfRangeError)

@@ -12,6 +12,7 @@ from ottla import TopicPartition, errors
 from ottla.testing import Broker
 from tests.ports import held_port
 from tests.waiting import PATIENCE
+from tests.wire import Connection
 
 # Processor seconds that a loop over failing polls may use in a second. A loop without pauses uses all of it.
 IDLE = 0.5
@@ -168,6 +169,57 @@ def test_a_passing_denial_is_raised_once_and_passes(api, broker, address, topic,
         assert raised in ([error], []), raised
         if error == "TOPIC_AUTHORIZATION_FAILED":
             assert raised == [error]
+
+
+def test_a_passing_denial_of_metadata_is_raised_once_to_a_share_consumer(api):
+    with Broker(
+        topics=["t"],
+        listeners=["PLAINTEXT", "SASL_PLAINTEXT"],
+        users={"alice": "a-secret"},
+        super_users=["ANONYMOUS"],
+        acls=["alice all group:s"],
+    ) as broker:
+        root = broker.bootstrap_of("PLAINTEXT")
+        options = {"config": broker.client_config("alice", listener="SASL_PLAINTEXT"), "group_id": "s"}
+        options["metadata_max_age_ms"] = 100
+        with api.producer(root, linger_ms=0) as producer, api.open("ShareConsumer", **options) as consumer:
+            consumer.subscribe(["t"])
+            raised = []
+            for _ in range(8):
+                try:
+                    assert len(api(consumer.poll(0.3))) == 0
+                except errors.AuthorizationError as problem:
+                    raised.append(problem.api)
+            assert sorted(set(raised)) == sorted(raised), "each API's denial is raised once"
+            assert set(raised) <= {"Metadata", "ShareGroupHeartbeat"}
+            assert raised
+            with Connection(root) as connection:
+                allowed = {"resource_type": 2, "resource_name": "t", "resource_pattern_type": 3, "host": "*"}
+                allowed |= {"principal": "User:alice", "operation": 2, "permission_type": 3}
+                connection.ask("CreateAcls", 3, {"creations": [allowed]})
+            found, end = [], time.monotonic() + PATIENCE
+            while not found:
+                assert time.monotonic() < end, "no record"
+                api.result(api(producer.send("t", b"after")))
+                found += [record.value for record in api(consumer.poll(0.2))]
+            assert found[0] == b"after"
+
+
+def test_a_topic_that_does_not_exist_is_named_with_what_to_do(api):
+    text = r'topic "flihgts" does not exist: correct its name, or create it \(topic flihgts'
+    with Broker(topics=["flights"], config={"auto.create.topics.enable": False}) as broker:
+        address = broker.bootstrap_servers
+        with api.consumer(address) as consumer:
+            consumer.assign([TopicPartition("flihgts", 0)])
+            with pytest.raises(errors.NotFoundError, match=text) as raised:
+                api(consumer.poll(PATIENCE))
+            assert raised.value.topic == "flihgts"
+        for kind in ("Consumer", "ShareConsumer"):
+            with api.open(kind, address, group_id=f"{kind}-g") as consumer:
+                consumer.subscribe(["flihgts"])
+                with pytest.raises(errors.NotFoundError, match=text) as raised:
+                    api(consumer.poll(PATIENCE))
+                assert raised.value.topic == "flihgts"
 
 
 def test_who_loops_over_errors_uses_no_core(api, address):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import time
 
 import pytest
@@ -74,6 +75,9 @@ def test_without_a_policy_a_poll_names_both_offsets(api, cluster, cut):
             api(consumer.poll(PATIENCE))
         error = caught.value
         assert (error.topic, error.partition, error.retriable) == (TOPIC, 0, False)
+        facts = {"offset": 5, "leader_epoch": 0, "divergent_offset": 3, "divergent_epoch": 0}
+        for told in (error, pickle.loads(pickle.dumps(error))):
+            assert {name: getattr(told, name) for name in facts} == facts
         assert "offset 5 was read" in str(error)
         assert "from offset 3 on" in str(error)
         consumer.seek(PARTITION, 3)
@@ -115,8 +119,10 @@ def test_what_a_group_committed_is_compared(api, cluster, cut):
         consumer.seek(PARTITION, 5)
         assert values(api.poll(consumer, 2)) == [b"five", b"six"]
         consumer.seek(PARTITION, committed)
-        with pytest.raises(errors.LogTruncatedError, match="from offset 3 on"):
+        with pytest.raises(errors.LogTruncatedError, match="from offset 3 on") as caught:
             api(consumer.poll(PATIENCE))
+        error = caught.value
+        assert (error.offset, error.leader_epoch, error.divergent_offset) == (5, committed.leader_epoch, 3)
 
 
 def test_transactions_carry_the_epoch(cluster):

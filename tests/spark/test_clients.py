@@ -11,7 +11,14 @@ import pyarrow as pa
 import pytest
 
 import ottla
-from ottla.errors import KafkaTimeoutError, NotFoundError, OffsetOutOfRangeError, TooLargeError, UnreachableError
+from ottla.errors import (
+    KafkaTimeoutError,
+    NotFoundError,
+    OffsetOutOfRangeError,
+    TooLargeError,
+    UnreachableError,
+    _from_native,
+)
 from ottla.spark.plan.planner import DataLossError, DataLossWarning
 from ottla.spark.plan.read_options import ReadOptions
 from ottla.spark.read import client_pool, range_reader
@@ -175,6 +182,33 @@ def test_log_that_was_cut_inside_a_range(script):
         read(0, 10, **quick)
     with pytest.warns(DataLossWarning, match="from offset 5 to 10 are gone; the log was cut"):
         assert read(0, 10, failOnDataLoss="false", **quick) == list(range(5))
+
+
+TRUNCATED = {"kind": "truncated", "topic": "t", "partition": 0, "offset": 5, "leader_epoch": 2}
+KNOWN = {**TRUNCATED, "divergent_offset": 3, "divergent_epoch": 1}
+
+
+@pytest.mark.parametrize(
+    ("facts", "told"),
+    [
+        (
+            KNOWN,
+            r"from offset 3 on \(leader epoch 1 before it\): the records from offset 3 to 5 are lost",
+        ),
+        (KNOWN | {"divergent_epoch": None}, r"from offset 3 on \(leader epoch unknown before it\)"),
+        (TRUNCATED, r"up to offset 5 was read \(leader epoch 2\), and the leader does not know this epoch"),
+    ],
+)
+def test_a_truncated_log_is_reported_by_the_facts_of_its_error(script, facts, told):
+    """The text of the error, which says what a consumer can do, is not shown."""
+    report = rf"^t-0 5 to 10: the log was truncated, as after an unclean leader election\. .*{told}"
+    script.errors = [_from_native("seek to 3, and auto.offset.reset is none", facts)]
+    with pytest.raises(DataLossError, match=report) as caught:
+        read(5, 10)
+    assert "seek" not in str(caught.value)
+    script.errors = [_from_native("seek to 3, and auto.offset.reset is none", facts)]
+    with pytest.warns(DataLossWarning, match=report):
+        assert read(5, 10, failOnDataLoss="false") == list(range(5, 10))
 
 
 def test_a_batch_is_not_lost_if_its_position_cannot_be_told(script, monkeypatch):

@@ -69,6 +69,17 @@ def test_every_error_pickles_with_all_it_knows(error_class):
         assert again.__dict__ == error.__dict__
 
 
+def test_the_offsets_of_a_truncated_log_are_attributes():
+    """As in Java's LogTruncationException, which has the divergent offset with its leader epoch."""
+    facts = {"offset": 9, "leader_epoch": 2, "divergent_offset": 5, "divergent_epoch": None}
+    error = errors._from_native("text", {"kind": "truncated", **facts})
+    assert type(error) is errors.LogTruncatedError
+    for again in (error, pickle.loads(pickle.dumps(error))):
+        assert {name: getattr(again, name) for name in facts} == facts
+    unknown = errors.LogTruncatedError("text")
+    assert [getattr(unknown, name) for name in facts] == [-1, None, None, None]
+
+
 @pytest.mark.parametrize("error_class", CLASSES, ids=lambda c: c.__name__)
 def test_every_error_is_a_kafka_error_with_defaults(error_class):
     error = error_class("text")

@@ -75,6 +75,18 @@ pub struct Damage {
     pub data: Bytes,
 }
 
+/// A position whose log was truncated below it: records before it are lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Truncation {
+    /// The position: the offset after the last record that was read.
+    pub offset: i64,
+    /// The leader epoch of the record before `offset`, or -1.
+    pub leader_epoch: i32,
+    /// The first offset where the leader's log differs from what was read, and the leader epoch of the record before it, or -1.
+    /// `None` if the leader does not know the epoch of `offset`.
+    pub divergent: Option<(i64, i32)>,
+}
+
 /// What the end of a connection tells about the age of its broker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Evidence {
@@ -101,6 +113,7 @@ struct Facts {
     attempts: u32,
     written: Option<Written>,
     damage: Option<Damage>,
+    truncation: Option<Truncation>,
     /// The request, or an earlier attempt of it, may have been carried out.
     may_be_done: bool,
     evidence: Option<Evidence>,
@@ -126,6 +139,7 @@ impl Error {
             attempts: 0,
             written: None,
             damage: None,
+            truncation: None,
             may_be_done: false,
             evidence: None,
         }))
@@ -211,6 +225,13 @@ impl Error {
     #[must_use]
     pub fn damage_is(mut self, damage: Damage) -> Error {
         Arc::make_mut(&mut self.0).damage = Some(damage);
+        self
+    }
+
+    /// Adds the offsets of a truncated log.
+    #[must_use]
+    pub(crate) fn with_truncation(mut self, truncation: Truncation) -> Error {
+        Arc::make_mut(&mut self.0).truncation = Some(truncation);
         self
     }
 
@@ -340,6 +361,11 @@ impl Error {
     /// The records that cannot be read, for `Kind::Corrupt` of a consumer.
     pub fn damage(&self) -> Option<&Damage> {
         self.0.damage.as_ref()
+    }
+
+    /// The offsets of a truncated log, for `Kind::Truncated`.
+    pub fn truncation(&self) -> Option<Truncation> {
+        self.0.truncation
     }
 
     /// What is known about the fate of a produced record.

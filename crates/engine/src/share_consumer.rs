@@ -230,6 +230,11 @@ impl Engine<ShareConsumer> {
         self.client.member.obstacle()
     }
 
+    /// Notes that a poll raises this error: the denial of a topic is raised once, and the metadata is requested again.
+    pub fn note_raised(&mut self, error: &Error) {
+        self.client.member.note_raised(error);
+    }
+
     /// An error that a poll has to raise which finds no records: a topic may not be read, or a broker refuses requests. Each is
     /// given once, and brokers are asked anew.
     pub fn take_failure(&mut self) -> Option<Error> {

@@ -366,13 +366,13 @@ impl Consumer {
     /// What the error of a truncation says, and where the application goes on: where the logs part, or behind what is lost.
     fn learn_truncation(&mut self, book: &mut Book, place: &Place, error: &Error) -> Start {
         book.tally.meet("consumer: a truncation was raised");
-        let text = error.to_string();
-        let Some(position) = number_after(&text, "everything up to offset ") else {
+        let Some(truncation) = error.truncation() else {
             let text = format!("{}: {error}", self.name);
             book.history.complain("R16", "wrong-truncation", text);
             return Start::Beginning;
         };
-        let parting = number_after(&text, "is another one from offset ");
+        let position = truncation.offset;
+        let parting = truncation.divergent.map(|(at, _)| at);
         self.note_truncation(book, place.clone(), position, parting);
         match parting {
             None => Start::Beginning,
@@ -466,11 +466,4 @@ impl Consumer {
         }
         count
     }
-}
-
-/// The number that follows these words.
-fn number_after(text: &str, words: &str) -> Option<i64> {
-    let (_, rest) = text.split_once(words)?;
-    let digits = rest.split(|it: char| !it.is_ascii_digit()).next()?;
-    digits.parse().ok()
 }

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, Self, Unpack
@@ -14,6 +13,7 @@ from ottla._habits import missing
 from ottla._hints import ConfigValue, Servers, keywords
 from ottla._later import uuid
 from ottla._metrics import Metrics, check_callback
+from ottla._numbers import after, milliseconds
 from ottla._sync._closing import disconnect
 from ottla._types import (
     ClusterDescription,
@@ -375,7 +375,7 @@ class Admin:
             ClosedError: The client is closed.
             KafkaError: A broker refused, or none answered in time.
         """
-        lifetime = -1 if max_lifetime is None else int(max_lifetime * 1000)
+        lifetime = milliseconds("max_lifetime", max_lifetime)
         made: DelegationToken = self._core.create_delegation_token(owner, list(renewers), lifetime, timeout).wait()
         return made
 
@@ -397,7 +397,7 @@ class Admin:
             KafkaError: A broker refused, or none answered in time.
         """
         hmac = token if isinstance(token, bytes) else token.hmac
-        millis = -1 if period is None else int(period * 1000)
+        millis = milliseconds("period", period)
         expires: int = self._core.renew_delegation_token(hmac, millis, timeout).wait()
         return expires
 
@@ -419,7 +419,7 @@ class Admin:
             KafkaError: A broker refused, or none answered in time.
         """
         hmac = token if isinstance(token, bytes) else token.hmac
-        millis = -1 if period is None else int(period * 1000)
+        millis = milliseconds("period", period)
         expires: int = self._core.expire_delegation_token(hmac, millis, timeout).wait()
         return expires
 
@@ -477,7 +477,7 @@ class Admin:
         Raises:
             KafkaTimeoutError: Not all tasks ended in time. The client is closed anyway.
         """
-        deadline = time.monotonic() + (CLOSE_TIMEOUT if timeout is None else timeout)
+        deadline = after(CLOSE_TIMEOUT if timeout is None else timeout)
         try:
             disconnect(self._core, left(deadline))
         finally:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import contextlib
 import re
-import time
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from functools import partial
@@ -17,6 +16,7 @@ from ottla._closing import CLOSE_TIMEOUT, NOT_CLOSED, exit_timeout, failure, in_
 from ottla._habits import missing
 from ottla._later import uuid
 from ottla._metrics import Metrics
+from ottla._numbers import after
 from ottla._ottla import Operation
 from ottla._sync._closing import disconnecting
 from ottla._types import (
@@ -145,7 +145,7 @@ class Consumer(_ottla.SyncConsumer):
         """
         if self._core.is_telling():
             raise in_listener("unsubscribe")
-        deadline = time.monotonic() + (self._core.api_timeout() if timeout is None else timeout)
+        deadline = after(self._core.api_timeout() if timeout is None else timeout)
         self._leave(self._core.unsubscribe, deadline)
 
     def commit(self, offsets: Offsets | None = None, *, wait: bool = True, timeout: float | None = None) -> None:
@@ -428,7 +428,7 @@ class Consumer(_ottla.SyncConsumer):
         """Close after a last commit of all records that were returned, or of what earlier polls returned, or none."""
         if self._core.is_telling():
             raise in_listener("close")
-        deadline = time.monotonic() + (CLOSE_TIMEOUT if timeout is None else timeout)
+        deadline = after(CLOSE_TIMEOUT if timeout is None else timeout)
         try:
             with disconnecting(self._core, deadline):
                 with contextlib.suppress(ClosedError):

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import contextlib
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, Self, Unpack
@@ -15,6 +14,7 @@ from ottla._habits import missing
 from ottla._hints import AcknowledgeKind, ConfigValue, Rows, Servers, keywords
 from ottla._later import uuid
 from ottla._metrics import Metrics, check_callback
+from ottla._numbers import after
 from ottla._ottla import Batch, Record
 from ottla._sync._closing import disconnecting
 from ottla._types import Acknowledgement, TopicPartition
@@ -274,7 +274,7 @@ class ShareConsumer:
         Raises:
             KafkaTimeoutError: Not all tasks ended in time. The consumer is closed anyway.
         """
-        deadline = time.monotonic() + (CLOSE_TIMEOUT if timeout is None else timeout)
+        deadline = after(CLOSE_TIMEOUT if timeout is None else timeout)
         try:
             with disconnecting(self._core, deadline):
                 with contextlib.suppress(ClosedError):

@@ -21,6 +21,7 @@ from ottla._habits import missing
 from ottla._hints import ConfigValue, Servers, keywords
 from ottla._later import uuid
 from ottla._metrics import Metrics, check_callback
+from ottla._numbers import after
 from ottla._ottla import Batch, Operation, Record
 from ottla._types import (
     GroupMetadata,
@@ -176,7 +177,7 @@ class Consumer:
         """
         if self._is_telling():
             raise in_listener("unsubscribe")
-        deadline = time.monotonic() + (self._core.api_timeout() if timeout is None else timeout)
+        deadline = after(self._core.api_timeout() if timeout is None else timeout)
         await self._leave(self._core.unsubscribe, deadline)
 
     async def commit(self, offsets: Offsets | None = None, *, wait: bool = True, timeout: float | None = None) -> None:
@@ -330,7 +331,7 @@ class Consumer:
                 came in time.
             ClosedError: The consumer is closed.
         """
-        deadline = None if timeout is None else time.monotonic() + timeout
+        deadline = None if timeout is None else after(timeout)
         batch: Batch | None = await self._core.poll(timeout, max_records)
         while batch is None:
             await self._tell()
@@ -558,7 +559,7 @@ class Consumer:
             return
         if self._is_telling():
             raise in_listener("close")
-        deadline = time.monotonic() + (CLOSE_TIMEOUT if timeout is None else timeout)
+        deadline = after(CLOSE_TIMEOUT if timeout is None else timeout)
         try:
             async with disconnecting(self._core, deadline):
                 with contextlib.suppress(ClosedError):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import inspect
-import time
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, Self, Unpack
@@ -15,6 +14,7 @@ from ottla._habits import missing
 from ottla._hints import AcknowledgeKind, ConfigValue, Rows, Servers, keywords
 from ottla._later import uuid
 from ottla._metrics import Metrics, check_callback
+from ottla._numbers import after
 from ottla._ottla import Batch, Record
 from ottla._types import Acknowledgement, TopicPartition
 from ottla.aio._closing import disconnecting, ended
@@ -311,7 +311,7 @@ class ShareConsumer:
         # Not for threads.
         if ended(self._core):
             return
-        deadline = time.monotonic() + (CLOSE_TIMEOUT if timeout is None else timeout)
+        deadline = after(CLOSE_TIMEOUT if timeout is None else timeout)
         try:
             async with disconnecting(self._core, deadline):
                 with contextlib.suppress(ClosedError):

@@ -222,7 +222,12 @@ impl<D: Decode> ShareConsumer<D> {
         let found = self.find(timeout, look).await;
         match &found {
             Ok(_) => self.inner.raised.clear(),
-            Err(error) => self.inner.raised.note(error),
+            Err(error) => {
+                self.inner.raised.note(error);
+                self.inner
+                    .driver
+                    .with(|engine, _| engine.note_raised(error));
+            }
         }
         found
     }

@@ -25,6 +25,12 @@ impl TopicRefusals {
             .calling("Metadata")
             .topic_is(topic)
             .retriable_is(false);
+        let error = match code {
+            ErrorCode::UNKNOWN_TOPIC_OR_PARTITION | ErrorCode::UNKNOWN_TOPIC_ID => error.adding(
+                format_args!("topic {topic:?} does not exist: correct its name, or create it"),
+            ),
+            _ => error,
+        };
         let before = self.0.get(topic).filter(|it| it.error == error);
         let raised = before.map_or(0, |it| it.raised);
         self.0.insert(Arc::clone(topic), Refusal { error, raised });

@@ -23,7 +23,7 @@ use crate::call::EpochEnd;
 use crate::change::Change;
 use crate::cluster::Cluster;
 use crate::config::OffsetReset;
-use crate::error::{Error, Kind};
+use crate::error::{Error, Kind, Truncation};
 use crate::fetch::epochs::Epochs;
 use crate::fetch::position::{Generation, Position, Start};
 use crate::observe::Observed;
@@ -134,7 +134,14 @@ impl<'a> Truncated<'a> {
                  there now, or to {offset} to go on behind it"
             ),
         };
-        Error::new(Kind::Truncated, text).partition_is(self.topic, self.partition)
+        let truncation = Truncation {
+            offset,
+            leader_epoch: epoch,
+            divergent: self.parting,
+        };
+        Error::new(Kind::Truncated, text)
+            .partition_is(self.topic, self.partition)
+            .with_truncation(truncation)
     }
 }
 

@@ -9,7 +9,7 @@ use ottla_protocol::{ApiKey, ErrorCode, Uuid};
 
 use crate::call::{CallId, Ended, IdPartition, ShareGroupHeartbeat, Standing};
 use crate::change::Change;
-use crate::cluster::{Cluster, CoordinatorType};
+use crate::cluster::{Cluster, CoordinatorType, is_denial};
 use crate::config::Config;
 use crate::error::{Error, Kind};
 use crate::group::{Consequence, Selection, Wanted, consequence, consequence_inside, member_id};
@@ -49,6 +49,8 @@ pub(crate) struct Member {
     name_at: Option<Instant>,
     failures: u32,
     trouble: Option<Error>,
+    /// A poll raised that the coordinator denies topics: an administrator can lift it.
+    denial_raised: bool,
     /// It is to leave, by then.
     leaving: Option<Instant>,
 }
@@ -81,6 +83,7 @@ impl Member {
             name_at: None,
             failures: 0,
             trouble: None,
+            denial_raised: false,
             leaving: None,
         }
     }
@@ -114,6 +117,7 @@ impl Member {
         }
         self.leaving = None;
         self.trouble = None;
+        self.denial_raised = false;
         self.next_beat = Some(now);
         // Whoever polls waits for another group of topics now.
         cluster.context.changes.tell(Change::Records);
@@ -173,6 +177,7 @@ impl Member {
         self.leaving = None;
         self.lose();
         self.trouble = None;
+        self.denial_raised = false;
         cluster.context.changes.tell(Change::Group);
         cluster.context.changes.tell(Change::Records);
     }
@@ -204,7 +209,18 @@ impl Member {
     /// The error that polls raise.
     pub(crate) fn obstacle(&self) -> Option<&Error> {
         let refused = || Some(self.wanted.as_ref()?.refused().next()?.0);
-        self.trouble.as_ref().or_else(refused)
+        let trouble = self.trouble.as_ref();
+        trouble
+            .filter(|error| !self.denial_raised || !is_denial(error))
+            .or_else(refused)
+    }
+
+    /// Notes that a poll raises this error. A heartbeat that is denied names no topic.
+    pub(crate) fn note_raised(&mut self, error: &Error) {
+        self.denial_raised |= is_denial(error) && self.trouble.as_ref().is_some_and(is_denial);
+        if let (Some(wanted), Some(topic)) = (&mut self.wanted, error.topic()) {
+            wanted.refused_mut().note_raised(topic);
+        }
     }
 
     // --- steps
@@ -344,6 +360,7 @@ impl Member {
         self.interval = standing.interval;
         self.failures = 0;
         self.declared = topics.or(self.declared.take());
+        self.denial_raised = false;
         if self.trouble.take().is_some() {
             cluster.context.changes.tell(Change::Records);
         }

@@ -72,6 +72,15 @@ fn facts<'py>(py: Python<'py>, error: &Error) -> PyResult<Bound<'py, PyDict>> {
         facts.set_item("next_offset", damage.next_offset)?;
         facts.set_item("data", PyBytes::new(py, &damage.data))?;
     }
+    if let Some(truncation) = error.truncation() {
+        let epoch = |epoch: i32| (epoch >= 0).then_some(epoch);
+        facts.set_item("offset", truncation.offset)?;
+        facts.set_item("leader_epoch", epoch(truncation.leader_epoch))?;
+        if let Some((offset, before)) = truncation.divergent {
+            facts.set_item("divergent_offset", offset)?;
+            facts.set_item("divergent_epoch", epoch(before))?;
+        }
+    }
     if error.written() == Some(Written::No) {
         facts.set_item("written", false)?;
     }

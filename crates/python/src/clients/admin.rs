@@ -18,8 +18,9 @@ use crate::bridge::operation::Operation;
 use crate::bridge::{errors, events, runtime};
 use crate::clients::lifecycle::{self, Opened};
 use crate::clients::options;
+use crate::values::numbers::{Timeout, seconds};
 use crate::values::partitions::{Named, pairs};
-use crate::values::scalars::{names, seconds};
+use crate::values::scalars::names;
 
 /// The core of both facades of an admin client. Threads may share it.
 #[pyclass(frozen, module = "ottla._ottla", weakref)]
@@ -50,7 +51,7 @@ impl AdminCore {
         &self,
         topics: &Bound<'_, PyAny>,
         validate_only: bool,
-        timeout: Option<f64>,
+        timeout: Option<Timeout>,
     ) -> PyResult<Operation> {
         let (client, timeout) = (self.client.get()?.clone(), seconds(timeout)?);
         let topics = topics::create(topics)?;
@@ -64,7 +65,7 @@ impl AdminCore {
     fn delete_topics(
         &self,
         topics: &Bound<'_, PyAny>,
-        timeout: Option<f64>,
+        timeout: Option<Timeout>,
     ) -> PyResult<Operation> {
         let (client, timeout) = (self.client.get()?.clone(), seconds(timeout)?);
         let topics = names(topics)?;
@@ -75,7 +76,7 @@ impl AdminCore {
     }
 
     #[pyo3(signature = (internal, timeout))]
-    fn list_topics(&self, internal: bool, timeout: Option<f64>) -> PyResult<Operation> {
+    fn list_topics(&self, internal: bool, timeout: Option<Timeout>) -> PyResult<Operation> {
         let (client, timeout) = (self.client.get()?.clone(), seconds(timeout)?);
         Ok(Operation::new(
             async move { client.list_topics(internal, timeout).await },
@@ -87,7 +88,7 @@ impl AdminCore {
     fn describe_topics(
         &self,
         topics: &Bound<'_, PyAny>,
-        timeout: Option<f64>,
+        timeout: Option<Timeout>,
     ) -> PyResult<Operation> {
         let (client, timeout) = (self.client.get()?.clone(), seconds(timeout)?);
         let topics = names(topics)?;
@@ -102,7 +103,7 @@ impl AdminCore {
         &self,
         include_authorized_operations: bool,
         include_fenced_brokers: bool,
-        timeout: Option<f64>,
+        timeout: Option<Timeout>,
     ) -> PyResult<Operation> {
         let (client, timeout) = (self.client.get()?.clone(), seconds(timeout)?);
         let (operations, fenced) = (include_authorized_operations, include_fenced_brokers);
@@ -116,7 +117,7 @@ impl AdminCore {
     fn describe_producers(
         &self,
         partitions: &Bound<'_, PyAny>,
-        timeout: Option<f64>,
+        timeout: Option<Timeout>,
     ) -> PyResult<Operation> {
         let (client, timeout) = (self.client.get()?.clone(), seconds(timeout)?);
         let partitions = pairs(partitions)?;
@@ -127,7 +128,7 @@ impl AdminCore {
     }
 
     #[pyo3(signature = (timeout))]
-    fn list_groups(&self, timeout: Option<f64>) -> PyResult<Operation> {
+    fn list_groups(&self, timeout: Option<Timeout>) -> PyResult<Operation> {
         let (client, timeout) = (self.client.get()?.clone(), seconds(timeout)?);
         Ok(Operation::new(
             async move { client.list_groups(timeout).await },
@@ -139,7 +140,7 @@ impl AdminCore {
     fn describe_groups(
         &self,
         groups: &Bound<'_, PyAny>,
-        timeout: Option<f64>,
+        timeout: Option<Timeout>,
     ) -> PyResult<Operation> {
         let (client, timeout) = (self.client.get()?.clone(), seconds(timeout)?);
         let groups = names(groups)?;
@@ -150,7 +151,7 @@ impl AdminCore {
     }
 
     #[pyo3(signature = (timeout))]
-    fn list_transactions(&self, timeout: Option<f64>) -> PyResult<Operation> {
+    fn list_transactions(&self, timeout: Option<Timeout>) -> PyResult<Operation> {
         let (client, timeout) = (self.client.get()?.clone(), seconds(timeout)?);
         Ok(Operation::new(
             async move { client.list_transactions(timeout).await },
@@ -162,7 +163,7 @@ impl AdminCore {
     fn describe_transactions(
         &self,
         transactional_ids: &Bound<'_, PyAny>,
-        timeout: Option<f64>,
+        timeout: Option<Timeout>,
     ) -> PyResult<Operation> {
         let (client, timeout) = (self.client.get()?.clone(), seconds(timeout)?);
         let ids = names(transactional_ids)?;
@@ -176,7 +177,7 @@ impl AdminCore {
     fn fence_producers(
         &self,
         transactional_ids: &Bound<'_, PyAny>,
-        timeout: Option<f64>,
+        timeout: Option<Timeout>,
     ) -> PyResult<Operation> {
         let (client, timeout) = (self.client.get()?.clone(), seconds(timeout)?);
         let ids = names(transactional_ids)?;
@@ -193,7 +194,7 @@ impl AdminCore {
         producer_id: i64,
         producer_epoch: i16,
         coordinator_epoch: i32,
-        timeout: Option<f64>,
+        timeout: Option<Timeout>,
     ) -> PyResult<Operation> {
         let (client, timeout) = (self.client.get()?.clone(), seconds(timeout)?);
         let (topic, partition) = partition.partition();
@@ -216,7 +217,7 @@ impl AdminCore {
         owner: Option<(String, String)>,
         renewers: Vec<(String, String)>,
         max_lifetime_ms: i64,
-        timeout: Option<f64>,
+        timeout: Option<Timeout>,
     ) -> PyResult<Operation> {
         let (client, timeout) = (self.client.get()?.clone(), seconds(timeout)?);
         let (owner, renewers) = (
@@ -241,7 +242,7 @@ impl AdminCore {
         &self,
         hmac: &[u8],
         period_ms: i64,
-        timeout: Option<f64>,
+        timeout: Option<Timeout>,
     ) -> PyResult<Operation> {
         let (client, timeout) = (self.client.get()?.clone(), seconds(timeout)?);
         let hmac = Bytes::copy_from_slice(hmac);
@@ -260,7 +261,7 @@ impl AdminCore {
         &self,
         hmac: &[u8],
         period_ms: i64,
-        timeout: Option<f64>,
+        timeout: Option<Timeout>,
     ) -> PyResult<Operation> {
         let (client, timeout) = (self.client.get()?.clone(), seconds(timeout)?);
         let hmac = Bytes::copy_from_slice(hmac);
@@ -278,7 +279,7 @@ impl AdminCore {
     fn describe_delegation_tokens(
         &self,
         owners: Option<Vec<(String, String)>>,
-        timeout: Option<f64>,
+        timeout: Option<Timeout>,
     ) -> PyResult<Operation> {
         let (client, timeout) = (self.client.get()?.clone(), seconds(timeout)?);
         let owners = owners.map(|owners| {
@@ -298,7 +299,7 @@ impl AdminCore {
     }
 
     #[pyo3(signature = (timeout))]
-    fn close(&self, timeout: Option<f64>) -> PyResult<Operation> {
+    fn close(&self, timeout: Option<Timeout>) -> PyResult<Operation> {
         self.client.close(timeout, lifecycle::closed)
     }
 
@@ -310,7 +311,7 @@ impl AdminCore {
 
     /// The id that brokers know this client by.
     #[pyo3(signature = (timeout))]
-    fn client_instance_id(&self, timeout: Option<f64>) -> PyResult<Operation> {
+    fn client_instance_id(&self, timeout: Option<Timeout>) -> PyResult<Operation> {
         self.client.instance_id(timeout)
     }
 

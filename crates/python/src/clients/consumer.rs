@@ -23,11 +23,12 @@ use crate::clients::rebalances::{Callables, Kind, Listener};
 use crate::clients::{metrics, options, rebalances};
 use crate::records::batch::{Batch, Record};
 use crate::records::decoder::Decoder;
+use crate::values::numbers::{MaxRecords, Timeout, seconds};
 use crate::values::partitions::{
     Named, Partition, all_named, committed, group_offsets, numbers, offset_and_epoch, offsets,
     pairs, times, timestamped, topic_partitions,
 };
-use crate::values::scalars::{names, seconds};
+use crate::values::scalars::names;
 
 /// The core of both facades of a consumer. Threads may share it.
 #[pyclass(frozen, module = "ottla._ottla", weakref)]
@@ -46,7 +47,7 @@ impl ConsumerCore {
     }
 
     /// How long a poll waits.
-    fn limit(&self, timeout: Option<f64>) -> PyResult<Duration> {
+    fn limit(&self, timeout: Option<Timeout>) -> PyResult<Duration> {
         let default = self.client.get()?.config().default_api_timeout;
         Ok(seconds(timeout)?.unwrap_or(default))
     }
@@ -55,7 +56,7 @@ impl ConsumerCore {
         &self,
         partitions: &Bound<'_, PyAny>,
         end: bool,
-        timeout: Option<f64>,
+        timeout: Option<Timeout>,
     ) -> PyResult<Operation> {
         let (client, timeout) = (self.client.get()?.clone(), seconds(timeout)?);
         let partitions = pairs(partitions)?;
@@ -137,7 +138,7 @@ impl ConsumerCore {
 
     /// Whether listeners have to be told of a rebalance, and this is to be called again.
     #[pyo3(signature = (timeout))]
-    fn unsubscribe(&self, timeout: Option<f64>) -> PyResult<Operation> {
+    fn unsubscribe(&self, timeout: Option<Timeout>) -> PyResult<Operation> {
         let (client, timeout) = (self.client.get()?.clone(), seconds(timeout)?);
         let unsubscribe = async move { client.unsubscribe(timeout).await };
         Ok(Operation::new(unsubscribe, rebalances::must_tell))
@@ -146,7 +147,7 @@ impl ConsumerCore {
     /// Whether listeners have to be told of a rebalance, and this is to be called again. `commit` says what the last commit is:
     /// of what was returned, or of what earlier polls returned, or none.
     #[pyo3(signature = (timeout, commit))]
-    fn leave(&self, timeout: Option<f64>, commit: &str) -> PyResult<Operation> {
+    fn leave(&self, timeout: Option<Timeout>, commit: &str) -> PyResult<Operation> {
         let (client, timeout) = (self.client.get()?.clone(), seconds(timeout)?);
         let last_commit = match commit {
             "returned" => LastCommit::Returned,
@@ -197,7 +198,7 @@ impl ConsumerCore {
     fn commit(
         &self,
         offsets: Option<&Bound<'_, PyAny>>,
-        timeout: Option<f64>,
+        timeout: Option<Timeout>,
     ) -> PyResult<Operation> {
         let (client, timeout) = (self.client.get()?.clone(), seconds(timeout)?);
         let offsets = offsets.map(group_offsets).transpose()?;
@@ -219,7 +220,7 @@ impl ConsumerCore {
     fn committed(
         &self,
         partitions: &Bound<'_, PyAny>,
-        timeout: Option<f64>,
+        timeout: Option<Timeout>,
     ) -> PyResult<Operation> {
         let (client, timeout) = (self.client.get()?.clone(), seconds(timeout)?);
         let partitions = pairs(partitions)?;
@@ -365,10 +366,15 @@ impl ConsumerCore {
 
     /// A batch; None if listeners have to be told of a rebalance first.
     #[pyo3(signature = (timeout, max_records))]
-    fn poll(&self, timeout: Option<f64>, max_records: Option<usize>) -> PyResult<Operation> {
+    fn poll(
+        &self,
+        timeout: Option<Timeout>,
+        max_records: Option<MaxRecords>,
+    ) -> PyResult<Operation> {
         let (client, timeout) = (self.client.get()?.clone(), self.limit(timeout)?);
+        let most = max_records.map(|MaxRecords(most)| most);
         Ok(Operation::new(
-            async move { client.poll(timeout, max_records).await },
+            async move { client.poll(timeout, most).await },
             |py, polled| match polled {
                 Polled::Done(chunks) => Ok(Py::new(py, Batch::new(chunks))?.into_any()),
                 Polled::Rebalance => Ok(py.None()),
@@ -394,7 +400,7 @@ impl ConsumerCore {
     }
 
     #[pyo3(signature = (partition, timeout))]
-    fn position(&self, partition: Named, timeout: Option<f64>) -> PyResult<Operation> {
+    fn position(&self, partition: Named, timeout: Option<Timeout>) -> PyResult<Operation> {
         let (client, timeout) = (self.client.get()?.clone(), seconds(timeout)?);
         let (topic, partition) = partition.partition();
         Ok(Operation::new(
@@ -407,7 +413,7 @@ impl ConsumerCore {
     fn beginning_offsets(
         &self,
         partitions: &Bound<'_, PyAny>,
-        timeout: Option<f64>,
+        timeout: Option<Timeout>,
     ) -> PyResult<Operation> {
         self.offsets(partitions, false, timeout)
     }
@@ -416,7 +422,7 @@ impl ConsumerCore {
     fn end_offsets(
         &self,
         partitions: &Bound<'_, PyAny>,
-        timeout: Option<f64>,
+        timeout: Option<Timeout>,
     ) -> PyResult<Operation> {
         self.offsets(partitions, true, timeout)
     }
@@ -425,7 +431,7 @@ impl ConsumerCore {
     fn offsets_for_times(
         &self,
         timestamps: &Bound<'_, PyAny>,
-        timeout: Option<f64>,
+        timeout: Option<Timeout>,
     ) -> PyResult<Operation> {
         let (client, timeout) = (self.client.get()?.clone(), seconds(timeout)?);
         let wanted = timestamped(timestamps)?;
@@ -440,7 +446,7 @@ impl ConsumerCore {
     }
 
     #[pyo3(signature = (topic, timeout))]
-    fn partitions_for(&self, topic: String, timeout: Option<f64>) -> PyResult<Operation> {
+    fn partitions_for(&self, topic: String, timeout: Option<Timeout>) -> PyResult<Operation> {
         let (client, timeout) = (self.client.get()?.clone(), seconds(timeout)?);
         Ok(Operation::new(
             async move { client.partitions_for(&topic, timeout).await },
@@ -449,7 +455,7 @@ impl ConsumerCore {
     }
 
     #[pyo3(signature = (timeout))]
-    fn lag(&self, timeout: Option<f64>) -> PyResult<Operation> {
+    fn lag(&self, timeout: Option<Timeout>) -> PyResult<Operation> {
         let (client, timeout) = (self.client.get()?.clone(), seconds(timeout)?);
         Ok(Operation::new(
             async move { client.lag(timeout).await },
@@ -458,7 +464,7 @@ impl ConsumerCore {
     }
 
     #[pyo3(signature = (timeout))]
-    fn close(&self, timeout: Option<f64>) -> PyResult<Operation> {
+    fn close(&self, timeout: Option<Timeout>) -> PyResult<Operation> {
         self.client.close(timeout, lifecycle::closed)
     }
 
@@ -475,7 +481,7 @@ impl ConsumerCore {
 
     /// The id that brokers know this client by.
     #[pyo3(signature = (timeout))]
-    fn client_instance_id(&self, timeout: Option<f64>) -> PyResult<Operation> {
+    fn client_instance_id(&self, timeout: Option<Timeout>) -> PyResult<Operation> {
         self.client.instance_id(timeout)
     }
 
@@ -568,14 +574,14 @@ impl SyncConsumer {
     ///         came in time.
     ///     ClosedError: The consumer is closed.
     #[pyo3(
-        signature = (timeout = Some(1.0), *, max_records = None),
+        signature = (timeout = Some(Timeout(1.0)), *, max_records = None),
         text_signature = "($self, timeout=1.0, *, max_records=None)"
     )]
     fn poll(
         &self,
         py: Python<'_>,
-        timeout: Option<f64>,
-        max_records: Option<usize>,
+        timeout: Option<Timeout>,
+        max_records: Option<MaxRecords>,
     ) -> PyResult<Batch> {
         poll(py, self.core.get()?.get(), timeout, max_records)
     }
@@ -602,15 +608,18 @@ impl SyncConsumer {
 fn poll(
     py: Python<'_>,
     core: &ConsumerCore,
-    timeout: Option<f64>,
-    max_records: Option<usize>,
+    timeout: Option<Timeout>,
+    max_records: Option<MaxRecords>,
 ) -> PyResult<Batch> {
     let client = core.client.get()?;
-    let limit = core.limit(timeout)?;
+    let (limit, most) = (
+        core.limit(timeout)?,
+        max_records.map(|MaxRecords(most)| most),
+    );
     let mut left = limit;
     let begun = Instant::now();
     loop {
-        match wait::result(py, client.poll(left, max_records))? {
+        match wait::result(py, client.poll(left, most))? {
             Polled::Done(chunks) => return Ok(Batch::new(chunks)),
             Polled::Rebalance => {
                 tell(py, core)?;

@@ -18,7 +18,8 @@ use crate::bridge::{calls, errors, events, wait};
 use crate::clients::metrics;
 use crate::records::decoder::Decoder;
 use crate::sending::unobserved_failures;
-use crate::values::scalars::{self, seconds};
+use crate::values::numbers::{Timeout, seconds};
+use crate::values::scalars;
 
 /// How long the interpreter's exit waits for records of producers that were not closed.
 const EXIT: Duration = Duration::from_secs(5);
@@ -179,7 +180,7 @@ impl<T: Client> Opened<T> {
     }
 
     /// The id that brokers know this client by.
-    pub(crate) fn instance_id(&self, timeout: Option<f64>) -> PyResult<Operation> {
+    pub(crate) fn instance_id(&self, timeout: Option<Timeout>) -> PyResult<Operation> {
         let (client, timeout) = (self.get()?.clone(), seconds(timeout)?);
         Ok(Operation::new(
             async move { client.instance_id(timeout).await },
@@ -188,7 +189,7 @@ impl<T: Client> Opened<T> {
     }
 
     /// Closes the client. `report` turns the result into Python's, after everything that happened was logged.
-    pub(crate) fn close<R>(&self, timeout: Option<f64>, report: R) -> PyResult<Operation>
+    pub(crate) fn close<R>(&self, timeout: Option<Timeout>, report: R) -> PyResult<Operation>
     where
         R: FnOnce(Python<'_>, &T, Result<(), Error>) -> PyResult<()> + Send + 'static,
     {

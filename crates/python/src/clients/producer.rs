@@ -26,8 +26,8 @@ use crate::sending::partitioner::Partitioner;
 use crate::sending::portions::{Sending, Source};
 use crate::sending::unobserved_failures;
 use crate::sending::unobserved_failures::Asked;
+use crate::values::numbers::{PartitionNumber, Timeout, seconds};
 use crate::values::partitions::{group_offsets, numbers};
-use crate::values::scalars::seconds;
 
 /// The core of both facades of a producer. Threads may share it.
 #[pyclass(frozen, module = "ottla._ottla", weakref)]
@@ -152,7 +152,7 @@ impl ProducerCore {
         topic: String,
         value: Option<Bound<'_, PyAny>>,
         key: Option<Bound<'_, PyAny>>,
-        partition: Option<i32>,
+        partition: Option<PartitionNumber>,
         timestamp: Option<&Bound<'_, PyAny>>,
         headers: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Py<PyAny>> {
@@ -196,7 +196,7 @@ impl ProducerCore {
 
     /// Allowed when closed too, since there is nothing left then.
     #[pyo3(signature = (timeout))]
-    fn flush(&self, timeout: Option<f64>) -> PyResult<Operation> {
+    fn flush(&self, timeout: Option<Timeout>) -> PyResult<Operation> {
         let (client, timeout) = (self.client.even_closed()?.clone(), seconds(timeout)?);
         Ok(Operation::new(
             async move { client.flush(timeout).await.map(|()| client) },
@@ -205,12 +205,16 @@ impl ProducerCore {
     }
 
     #[pyo3(signature = (timeout))]
-    fn close(&self, timeout: Option<f64>) -> PyResult<Operation> {
+    fn close(&self, timeout: Option<Timeout>) -> PyResult<Operation> {
         self.client.close(timeout, unobserved_failures::after_close)
     }
 
     #[pyo3(signature = (timeout, keep_prepared))]
-    fn init_transactions(&self, timeout: Option<f64>, keep_prepared: bool) -> PyResult<Operation> {
+    fn init_transactions(
+        &self,
+        timeout: Option<Timeout>,
+        keep_prepared: bool,
+    ) -> PyResult<Operation> {
         let (client, timeout) = (self.client.get()?.clone(), seconds(timeout)?);
         Ok(Operation::new(
             async move {
@@ -225,7 +229,7 @@ impl ProducerCore {
     }
 
     #[pyo3(signature = (timeout))]
-    fn prepare_transaction(&self, timeout: Option<f64>) -> PyResult<Operation> {
+    fn prepare_transaction(&self, timeout: Option<Timeout>) -> PyResult<Operation> {
         let (client, timeout) = (self.client.get()?.clone(), seconds(timeout)?);
         Ok(Operation::new(
             async move { client.prepare_transaction(timeout).await },
@@ -246,7 +250,7 @@ impl ProducerCore {
         producer_id: i64,
         epoch: i16,
         commit: bool,
-        timeout: Option<f64>,
+        timeout: Option<Timeout>,
     ) -> PyResult<Operation> {
         let (client, timeout) = (self.client.get()?.clone(), seconds(timeout)?);
         let prepared = PreparedTransaction::new(producer_id, epoch)
@@ -265,7 +269,7 @@ impl ProducerCore {
     }
 
     #[pyo3(signature = (timeout))]
-    fn begin_transaction(&self, timeout: Option<f64>) -> PyResult<Operation> {
+    fn begin_transaction(&self, timeout: Option<Timeout>) -> PyResult<Operation> {
         let (client, timeout) = (self.client.get()?.clone(), seconds(timeout)?);
         Ok(Operation::new(
             async move { client.begin_transaction(timeout).await },
@@ -282,7 +286,7 @@ impl ProducerCore {
         &self,
         offsets: &Bound<'_, PyAny>,
         group: &Bound<'_, PyAny>,
-        timeout: Option<f64>,
+        timeout: Option<Timeout>,
     ) -> PyResult<Operation> {
         let (client, timeout) = (self.client.get()?.clone(), seconds(timeout)?);
         let mut offsets = group_offsets(offsets)?;
@@ -295,7 +299,7 @@ impl ProducerCore {
     }
 
     #[pyo3(signature = (timeout))]
-    fn commit_transaction(&self, timeout: Option<f64>) -> PyResult<Operation> {
+    fn commit_transaction(&self, timeout: Option<Timeout>) -> PyResult<Operation> {
         let (client, timeout) = (self.client.get()?.clone(), seconds(timeout)?);
         Ok(Operation::new(
             async move { client.commit_transaction(timeout).await },
@@ -304,7 +308,7 @@ impl ProducerCore {
     }
 
     #[pyo3(signature = (timeout))]
-    fn abort_transaction(&self, timeout: Option<f64>) -> PyResult<Operation> {
+    fn abort_transaction(&self, timeout: Option<Timeout>) -> PyResult<Operation> {
         let (client, timeout) = (self.client.get()?.clone(), seconds(timeout)?);
         Ok(Operation::new(
             async move { client.abort_transaction(timeout).await },
@@ -313,7 +317,7 @@ impl ProducerCore {
     }
 
     #[pyo3(signature = (topic, timeout))]
-    fn partitions_for(&self, topic: String, timeout: Option<f64>) -> PyResult<Operation> {
+    fn partitions_for(&self, topic: String, timeout: Option<Timeout>) -> PyResult<Operation> {
         let (client, timeout) = (self.client.get()?.clone(), seconds(timeout)?);
         Ok(Operation::new(
             async move { client.partitions_for(&topic, timeout).await },
@@ -329,7 +333,7 @@ impl ProducerCore {
 
     /// The id that brokers know this client by.
     #[pyo3(signature = (timeout))]
-    fn client_instance_id(&self, timeout: Option<f64>) -> PyResult<Operation> {
+    fn client_instance_id(&self, timeout: Option<Timeout>) -> PyResult<Operation> {
         self.client.instance_id(timeout)
     }
 
@@ -431,7 +435,7 @@ impl SyncProducer {
         value: Option<Bound<'_, PyAny>>,
         positional: &Bound<'_, PyTuple>,
         key: Option<Bound<'_, PyAny>>,
-        partition: Option<i32>,
+        partition: Option<PartitionNumber>,
         timestamp: Option<&Bound<'_, PyAny>>,
         headers: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Bound<'py, Delivery>> {

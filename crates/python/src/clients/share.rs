@@ -20,8 +20,9 @@ use crate::clients::lifecycle::{self, Opened};
 use crate::clients::options;
 use crate::records::batch::{Batch, Chunk, Record, Shared};
 use crate::records::decoder::Decoder;
+use crate::values::numbers::{MaxRecords, Timeout, seconds};
 use crate::values::partitions::{topic_partition, topic_partitions};
-use crate::values::scalars::{names, seconds};
+use crate::values::scalars::names;
 
 /// Numbers the share consumers of this process: a lock means nothing to another one.
 static NEXT: AtomicU64 = AtomicU64::new(1);
@@ -35,7 +36,7 @@ pub(crate) struct ShareConsumerCore {
 
 impl ShareConsumerCore {
     /// How long a poll waits.
-    fn limit(&self, timeout: Option<f64>) -> PyResult<Duration> {
+    fn limit(&self, timeout: Option<Timeout>) -> PyResult<Duration> {
         let default = self.client.get()?.config().default_api_timeout;
         Ok(seconds(timeout)?.unwrap_or(default))
     }
@@ -108,7 +109,7 @@ impl ShareConsumerCore {
     }
 
     #[pyo3(signature = (timeout))]
-    fn unsubscribe(&self, timeout: Option<f64>) -> PyResult<Operation> {
+    fn unsubscribe(&self, timeout: Option<Timeout>) -> PyResult<Operation> {
         let (client, timeout) = (self.client.get()?.clone(), seconds(timeout)?);
         Ok(Operation::new(
             async move { client.unsubscribe(timeout).await },
@@ -117,11 +118,15 @@ impl ShareConsumerCore {
     }
 
     #[pyo3(signature = (timeout, max_records))]
-    fn poll(&self, timeout: Option<f64>, max_records: Option<usize>) -> PyResult<Operation> {
+    fn poll(
+        &self,
+        timeout: Option<Timeout>,
+        max_records: Option<MaxRecords>,
+    ) -> PyResult<Operation> {
         let (client, timeout) = (self.client.get()?.clone(), self.limit(timeout)?);
-        let number = self.number;
+        let (number, most) = (self.number, max_records.map(|MaxRecords(most)| most));
         Ok(Operation::new(
-            async move { client.poll(timeout, max_records).await },
+            async move { client.poll(timeout, most).await },
             move |py, given| {
                 let chunks = given.into_iter().map(|it| shared(number, it)).collect();
                 Ok(Py::new(py, Batch::new(chunks))?.into_any())
@@ -199,7 +204,7 @@ impl ShareConsumerCore {
 
     /// The error of each partition of which something was said, or None.
     #[pyo3(signature = (timeout))]
-    fn commit(&self, timeout: Option<f64>) -> PyResult<Operation> {
+    fn commit(&self, timeout: Option<Timeout>) -> PyResult<Operation> {
         let (client, timeout) = (self.client.get()?.clone(), seconds(timeout)?);
         Ok(Operation::new(
             async move { client.commit(timeout).await },
@@ -233,7 +238,7 @@ impl ShareConsumerCore {
     }
 
     #[pyo3(signature = (timeout))]
-    fn close(&self, timeout: Option<f64>) -> PyResult<Operation> {
+    fn close(&self, timeout: Option<Timeout>) -> PyResult<Operation> {
         self.client.close(timeout, lifecycle::closed)
     }
 
@@ -245,7 +250,7 @@ impl ShareConsumerCore {
 
     /// The id that brokers know this client by.
     #[pyo3(signature = (timeout))]
-    fn client_instance_id(&self, timeout: Option<f64>) -> PyResult<Operation> {
+    fn client_instance_id(&self, timeout: Option<Timeout>) -> PyResult<Operation> {
         self.client.instance_id(timeout)
     }
 

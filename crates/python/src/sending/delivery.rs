@@ -20,7 +20,7 @@ use crate::bridge::runtime::Native;
 use crate::bridge::wait;
 use crate::sending::runs::Runs;
 use crate::sending::unobserved_failures::Asked;
-use crate::values::scalars::seconds;
+use crate::values::numbers::{Timeout, seconds};
 
 /// The class is a tuple: made by `tuple.__new__` itself, without the frame of the class's own `__new__`.
 fn metadata(py: Python<'_>, written: &RecordMetadata) -> PyResult<Py<PyAny>> {
@@ -180,7 +180,7 @@ impl Delivery {
     ///     KafkaTimeoutError: The time was up before the record's fate was known.
     ///     KafkaError: The record was not delivered.
     #[pyo3(signature = (timeout = None))]
-    fn result(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Py<PyAny>> {
+    fn result(&self, py: Python<'_>, timeout: Option<Timeout>) -> PyResult<Py<PyAny>> {
         let fate = self.fate.get()?;
         if let Some(result) = fate.told(fate.peek().result()) {
             return outcome(py, result);
@@ -201,7 +201,7 @@ impl Delivery {
     /// Raises:
     ///     KafkaTimeoutError: The time was up before the record's fate was known.
     #[pyo3(signature = (timeout = None))]
-    fn exception(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Option<Py<PyAny>>> {
+    fn exception(&self, py: Python<'_>, timeout: Option<Timeout>) -> PyResult<Option<Py<PyAny>>> {
         let fate = self.fate.get()?;
         let mut known = fate.peek().result();
         let _waits = fate.waits();
@@ -303,7 +303,7 @@ impl AsyncDelivery {
     ///     KafkaTimeoutError: The time was up first. The record may still be delivered.
     ///     KafkaError: The record was not delivered.
     #[pyo3(signature = (timeout = None))]
-    fn wait(&self, timeout: Option<f64>) -> PyResult<Operation> {
+    fn wait(&self, timeout: Option<Timeout>) -> PyResult<Operation> {
         let fate = Arc::clone(self.fate.get()?);
         let limit = seconds(timeout)?;
         let wait = async move {
@@ -495,7 +495,7 @@ impl Deliveries {
     ///     KafkaError: A record was not delivered. This is the error of the first row that failed, with a note that
     ///         counts the failed rows.
     #[pyo3(signature = (timeout = None, *, check = true))]
-    fn result(&self, py: Python<'_>, timeout: Option<f64>, check: bool) -> PyResult<Py<PyAny>> {
+    fn result(&self, py: Python<'_>, timeout: Option<Timeout>, check: bool) -> PyResult<Py<PyAny>> {
         let runs = self.runs.get()?;
         let _waits = runs.waits();
         let report = wait::result(py, runs.peek().clone().wait(seconds(timeout)?))?;
@@ -514,7 +514,7 @@ impl Deliveries {
     /// Raises:
     ///     KafkaTimeoutError: The time was up before every record's fate was known.
     #[pyo3(signature = (timeout = None))]
-    fn exception(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Option<Py<PyAny>>> {
+    fn exception(&self, py: Python<'_>, timeout: Option<Timeout>) -> PyResult<Option<Py<PyAny>>> {
         let runs = self.runs.get()?;
         let _waits = runs.waits();
         let report = wait::result(py, runs.peek().clone().wait(seconds(timeout)?))?;
@@ -610,7 +610,7 @@ impl AsyncDeliveries {
     ///     KafkaError: A record was not delivered. This is the error of the first row that failed, with a note that
     ///         counts the failed rows.
     #[pyo3(signature = (timeout = None, *, check = true))]
-    fn wait(&self, timeout: Option<f64>, check: bool) -> PyResult<Operation> {
+    fn wait(&self, timeout: Option<Timeout>, check: bool) -> PyResult<Operation> {
         let runs = Arc::clone(self.runs.get()?);
         let limit = seconds(timeout)?;
         let wait = async move {

@@ -7,6 +7,7 @@ use pyo3::types::{PyByteArray, PyBytes, PyDict, PyList, PyMemoryView, PyString, 
 
 use crate::bridge::calls::Guarded;
 use crate::bridge::errors;
+use crate::values::numbers::PartitionNumber;
 use crate::values::scalars::{Payload, Place, Text, timestamp_ms};
 
 /// The most rows that room is made for in advance: the length that an object claims is not trusted.
@@ -27,7 +28,7 @@ impl Outgoing {
         topic: &str,
         value: Option<Bound<'_, PyAny>>,
         key: Option<Bound<'_, PyAny>>,
-        partition: Option<i32>,
+        partition: Option<PartitionNumber>,
         timestamp: Option<&Bound<'_, PyAny>>,
         headers: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
@@ -48,7 +49,7 @@ impl Outgoing {
                 },
                 value,
             )?,
-            partition,
+            partition: partition.map(|PartitionNumber(number)| number),
             timestamp_ms: timestamp.map(timestamp_ms).transpose()?,
             headers: self::headers(
                 Place {
@@ -173,7 +174,7 @@ pub(crate) fn columns(
     let partitions = partitions.map(for_all_if(is_no_iterable)).transpose()?;
     each("partitions", partitions, &mut rows, |at, row, partition| {
         if !partition.is_none() {
-            let number = noted("partition", at, &partition, partition.guarded_int())?;
+            let PartitionNumber(number) = noted("partition", at, &partition, partition.extract())?;
             row.partition = Some(number);
         }
         Ok(())

@@ -17,6 +17,7 @@ use pyo3::types::{PyBytes, PyDict, PyMapping};
 use crate::bridge::runtime::Native;
 use crate::bridge::{errors, wait};
 use crate::clients::options;
+use crate::values::numbers::{self, Timeout};
 
 /// Kafka numbers its errors from -1 up, with room to grow.
 const ERROR_CODES: std::ops::RangeInclusive<i16> = -1..=1000;
@@ -449,7 +450,7 @@ impl Broker {
 }
 
 fn duration(seconds: f64) -> PyResult<Duration> {
-    Ok(crate::values::scalars::seconds(Some(seconds))?.unwrap_or(Duration::ZERO))
+    Ok(numbers::seconds(Some(Timeout(seconds)))?.unwrap_or(Duration::ZERO))
 }
 
 /// Events come on threads of the runtime, which never attach to Python.

@@ -13,6 +13,7 @@ use pyo3::types::{PyDict, PyInt, PyString, PyTuple};
 use crate::bridge::calls;
 use crate::bridge::calls::Guarded;
 use crate::bridge::errors;
+use crate::values::numbers::refused;
 use crate::values::scalars::timestamp_ms;
 
 pub(crate) type Partition = (Arc<str>, i32);
@@ -100,7 +101,15 @@ where
             found.qualname()?
         )));
     }
-    object.guarded_int()
+    object.guarded_int().map_err(|error| {
+        let wanted = format!("an int from 0 up that fits {} bits", 8 * size_of::<T>());
+        refused(
+            &format!("{what} of topic {topic:?}"),
+            &wanted,
+            object,
+            error,
+        )
+    })
 }
 
 /// The items of an iterable of partitions.

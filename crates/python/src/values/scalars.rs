@@ -1,8 +1,6 @@
 //! Keys, values and headers as Python gives them: bytes-like or text, without a copy where they are `bytes` or `str`.
 #![allow(unsafe_code)]
 
-use std::time::Duration;
-
 use pyo3::buffer::PyUntypedBuffer;
 use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
@@ -13,6 +11,7 @@ use pyo3::types::{PyBytes, PyDict, PyInt, PyList, PyString};
 use crate::bridge::calls;
 use crate::bridge::calls::Guarded;
 use crate::bridge::errors;
+use crate::values::numbers::whole;
 
 /// Names the wrong argument, for errors.
 #[derive(Clone, Copy)]
@@ -133,15 +132,19 @@ pub(crate) fn names(object: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
     }
 }
 
+/// What a point in time may be.
+const TIMESTAMP: &str =
+    "an int of milliseconds since 1970 UTC that fits 64 bits, or a datetime with a time zone";
+
 /// A point in time as Python gives it: milliseconds since 1970 UTC, or a datetime that knows its time zone.
 pub(crate) fn timestamp_ms(object: &Bound<'_, PyAny>) -> PyResult<i64> {
-    let ms = match object.cast::<PyInt>() {
-        Ok(number) => number.extract()?,
-        Err(_) => match datetime_ms(object)? {
-            Some(ms) => ms,
-            // Whatever else can stand for an int, such as those of numpy.
-            None => object.guarded_int()?,
-        },
+    let ms = match object.is_exact_instance_of::<PyInt>() {
+        true => None,
+        false => datetime_ms(object)?,
+    };
+    let ms = match ms {
+        Some(ms) => ms,
+        None => whole("timestamp", TIMESTAMP, object)?,
     };
     if ms < 0 {
         return Err(errors::argument(&format!(
@@ -185,23 +188,6 @@ fn datetime_ms(object: &Bound<'_, PyAny>) -> PyResult<Option<i64>> {
     })?;
     let since = object.guarded_difference(epoch.bind(py))?;
     since.floor_div(millisecond)?.extract().map(Some)
-}
-
-/// The longest that a call waits: ten years, which a clock can still add to now.
-const LONGEST: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
-
-/// A span of time as Python gives it: seconds, or None.
-pub(crate) fn seconds(value: Option<f64>) -> PyResult<Option<Duration>> {
-    value
-        .map(|seconds| {
-            let span = Duration::try_from_secs_f64(seconds).map_err(|_| {
-                errors::argument(&format!(
-                    "timeout must be a number of seconds from 0 up, and was {seconds}"
-                ))
-            })?;
-            Ok(span.min(LONGEST))
-        })
-        .transpose()
 }
 
 /// A `uuid.UUID`.

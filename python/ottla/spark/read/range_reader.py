@@ -29,8 +29,6 @@ from ottla.spark.shared.worker_process import spare_collections
 
 # Rows of one record batch handed to Spark: more gains nothing, fewer cost the JVM time per batch.
 BATCH_ROWS = 32_768
-# What stands in an error about a log that was cut from where on it says what a consumer can do.
-OF_CONSUMERS = ", and auto.offset.reset is none"
 
 
 def read(options: ReadOptions, span: Range, layout: Layout) -> Iterator[pa.RecordBatch]:
@@ -111,7 +109,8 @@ def _after_error(options: ReadOptions, span: Range, position: int, error: KafkaE
     if isinstance(error, LogTruncatedError):
         # The offset may be in the log, and what stands before it is not what was read.
         planner(options).report(
-            f"{span.topic}-{span.partition} {span.start} to {span.end}: {str(error).partition(OF_CONSUMERS)[0]}"
+            f"{span.topic}-{span.partition} {span.start} to {span.end}: the log was truncated, as after an unclean "
+            f"leader election. {_divergence(error)}"
         )
         return max(position, span.start)
     if isinstance(error, OffsetOutOfRangeError) and position < span.start:
@@ -132,6 +131,22 @@ def _after_error(options: ReadOptions, span: Range, position: int, error: KafkaE
         return span.end
     time.sleep(SLICE)
     return position
+
+
+def _divergence(error: LogTruncatedError) -> str:
+    """What was read of a truncated log, and where the leader's log differs from it."""
+    read = f"Everything up to offset {error.offset} was read (leader epoch {_epoch(error.leader_epoch)})"
+    if error.divergent_offset is None:
+        return f"{read}, and the leader does not know this epoch: which of these records are lost is not known"
+    return (
+        f"{read}, and the leader's log differs from offset {error.divergent_offset} on (leader epoch "
+        f"{_epoch(error.divergent_epoch)} before it): the records from offset {error.divergent_offset} to "
+        f"{error.offset} are lost"
+    )
+
+
+def _epoch(epoch: int | None) -> str:
+    return "unknown" if epoch is None else str(epoch)
 
 
 def _is_gone(options: ReadOptions, topic: str) -> bool:

@@ -193,6 +193,9 @@ fn without_a_policy_both_offsets_are_told_until_a_seek() {
         assert_eq!(error.kind(), Kind::Truncated);
         assert_eq!((error.topic(), error.partition()), (Some("t"), Some(0)));
         assert!(!error.is_retriable());
+        let truncation = error.truncation().unwrap();
+        assert_eq!((truncation.offset, truncation.leader_epoch), (10, 4));
+        assert_eq!(truncation.divergent.map(|(offset, _)| offset), Some(0));
         for fact in [
             "offset 10 was read (leader epoch 4)",
             "from offset 0 on",

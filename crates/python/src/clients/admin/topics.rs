@@ -13,6 +13,7 @@ use super::results::all;
 use crate::bridge::calls;
 use crate::bridge::calls::Guarded;
 use crate::clients::options;
+use crate::values::numbers::whole;
 use crate::values::scalars;
 
 pub(super) fn create(object: &Bound<'_, PyAny>) -> PyResult<Vec<NewTopic>> {
@@ -52,12 +53,16 @@ fn new_topic(object: &Bound<'_, PyAny>) -> PyResult<NewTopic> {
     }
     Ok(NewTopic {
         name: object.guarded_attribute(intern!(py, "name"))?.extract()?,
-        partitions: object
-            .guarded_attribute(intern!(py, "partitions"))?
-            .guarded_int()?,
-        replication: object
-            .guarded_attribute(intern!(py, "replication"))?
-            .guarded_int()?,
+        partitions: whole(
+            "partitions of a NewTopic",
+            "an int that fits 32 bits",
+            &object.guarded_attribute(intern!(py, "partitions"))?,
+        )?,
+        replication: whole(
+            "replication of a NewTopic",
+            "an int that fits 16 bits",
+            &object.guarded_attribute(intern!(py, "replication"))?,
+        )?,
         config: config.into_iter().collect(),
     })
 }
