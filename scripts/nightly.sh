@@ -19,7 +19,11 @@ seeds() {
 # All stored seeds, with the faults that must strike and the states that must be entered.
 coverage() { cargo test --release --locked -p ottla-sim -- --include-ignored; }
 matrices() { OTTLA_SEED=$FIRST .venv/bin/python -m pytest --ring nightly --numprocesses 2 --dist loadfile --results $out/matrices.json; }
-properties() { OTTLA_SEED=$FIRST .venv/bin/python -m pytest tests/property --numprocesses 2 --results $out/properties.json; }
+# New random schemas of each format, beside the reference libraries and Spark.
+properties() {
+    OTTLA_SEED=$FIRST OTTLA_CASES=${CASES:-20000} .venv/bin/python -m pytest tests/property tests/spark/test_typed_generated.py \
+        --numprocesses 2 --results $out/properties.json
+}
 fuzz() { scripts/fuzz.sh "${SECONDS_EACH:-300}"; }
 brokers() { make brokers; }
 faults() { make faults; }
