@@ -176,7 +176,7 @@ impl Membership {
         }
         let before = self.wanted.take();
         // First wanted anew, so that topics that stay are not forgotten in between.
-        self.wanted = Some(Wanted::new(now, cluster, selection));
+        self.wanted = Some(Wanted::new(now, cluster, selection, before.as_ref()));
         if let Some(before) = before {
             before.release(cluster);
         }

@@ -29,7 +29,7 @@ use ottla_protocol::{ErrorCode, Uuid};
 use crate::api::{Request, Response};
 use crate::call::GroupOffset;
 use crate::config::Role;
-use crate::consumer::{Consumer, Rebalance, Selection};
+use crate::consumer::{Consumer, Pattern, Rebalance, Selection};
 use crate::engine::Engine;
 use crate::error::Kind;
 use crate::fetch::Start;
@@ -412,6 +412,25 @@ fn a_commit_that_fails_does_not_keep_a_rebalance() {
     assert_eq!(tell(&mut script), [Rebalance::Revoked(partitions(&[0, 1]))]);
     assert!(told(&mut script).contains("offsets were not committed"));
     only(asked(&mut script));
+}
+
+#[test]
+fn a_pattern_that_is_subscribed_again_in_a_rebalance_gives_nothing_up() {
+    let mut script = heard(COOPERATIVE, ErrorCode::REBALANCE_IN_PROGRESS);
+    let commit = only(poll(&mut script));
+    let now = script.now;
+    let pattern = Pattern::parse("t|uu").unwrap();
+    let subscribed = script.engine.subscribe(now, Selection::Pattern(pattern));
+    subscribed.unwrap();
+    answer_commit(&mut script, &commit, ErrorCode::NONE);
+    assert_eq!(tell(&mut script), []);
+    let join = only(asked(&mut script));
+    let Request::JoinGroup(request) = &join.request else {
+        panic!("{join:?}")
+    };
+    let told = Subscription::decode(request.protocols[0].metadata.clone()).unwrap();
+    assert_eq!(told.owned, partitions(&[0, 1]));
+    assert_eq!(told.topics, [Arc::from("t")]);
 }
 
 #[test]

@@ -68,10 +68,24 @@ pub(crate) struct Wanted {
 }
 
 impl Wanted {
-    pub(crate) fn new(now: Instant, cluster: &mut Cluster, selection: Selection) -> Wanted {
+    /// `before` is what was wanted until now: until all topics are listed, a pattern stands for those of them that it matches, so
+    /// that nothing is given up that is wanted again a moment later.
+    pub(crate) fn new(
+        now: Instant,
+        cluster: &mut Cluster,
+        selection: Selection,
+        before: Option<&Wanted>,
+    ) -> Wanted {
         let names = match &selection {
             Selection::Names(names) => names.clone(),
-            Selection::Pattern(_) | Selection::Regex(_) => BTreeSet::new(),
+            Selection::Pattern(pattern) => {
+                let known = before.into_iter().flat_map(Wanted::names);
+                known
+                    .filter(|name| pattern.matches(name))
+                    .cloned()
+                    .collect()
+            }
+            Selection::Regex(_) => BTreeSet::new(),
         };
         let mut wanted = Wanted {
             is_known: !matches!(selection, Selection::Pattern(_)),

@@ -111,7 +111,7 @@ impl Member {
     ) {
         let before = self.wanted.take();
         // First wanted anew, so that topics that stay are not forgotten in between.
-        self.wanted = Some(Wanted::new(now, cluster, Selection::Names(topics)));
+        self.wanted = Some(Wanted::new(now, cluster, Selection::Names(topics), None));
         if let Some(before) = before {
             before.release(cluster);
         }

@@ -57,6 +57,8 @@ struct Process<'a> {
     stopped: Option<(i32, &'a [Place])>,
     /// All that its application sought.
     sought: BTreeSet<(&'a Place, i64)>,
+    /// All that it has sent to be committed: a request may go out again.
+    sent: BTreeSet<(&'a Place, i64)>,
     /// The group goes on without it, since it was assigned something last.
     is_expelled: bool,
     ended: bool,
@@ -485,9 +487,10 @@ impl<'a> Checker<'a> {
                     reading.starts.contains(offset) || committed.contains(&Some(*offset))
                 })
             };
-            // A commit that is repeated is older than what was sought since.
+            // A commit that is repeated is older than what was sought since, and may be older than the loss of the partition.
             let is_sought = own.sought.contains(&(place, *offset));
-            if *offset > settled && !is_sought && !is_asked() && !is_start() {
+            let is_repeat = own.sent.contains(&(place, *offset));
+            if *offset > settled && !is_sought && !is_repeat && !is_asked() && !is_start() {
                 ahead.push(format!(
                     "process {process} commits {offset} of {}, and was done with {settled}",
                     at(place)
@@ -496,6 +499,10 @@ impl<'a> Checker<'a> {
         }
         for text in ahead {
             self.find("R10", "ahead-commit", text);
+        }
+        if let Some(own) = self.processes.get_mut(process) {
+            own.sent
+                .extend(offsets.iter().map(|(place, offset)| (place, *offset)));
         }
     }
 
