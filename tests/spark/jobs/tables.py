@@ -68,6 +68,7 @@ class Tables:
             format = "{self.form}"
             {where}
             select = ["value.*", "partition"]
+            partition-by = ["partition"]
             [dead-letters]
             folder = "{self.folder}/dead-{name}"
             [run]
