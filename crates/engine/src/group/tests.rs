@@ -414,6 +414,14 @@ fn a_commit_that_fails_does_not_keep_a_rebalance() {
     only(asked(&mut script));
 }
 
+/// What a member tells the leader when it joins.
+fn subscription(join: &Asked) -> Subscription {
+    let Request::JoinGroup(request) = &join.request else {
+        panic!("{join:?}")
+    };
+    Subscription::decode(request.protocols[0].metadata.clone()).unwrap()
+}
+
 #[test]
 fn a_pattern_that_is_subscribed_again_in_a_rebalance_gives_nothing_up() {
     let mut script = heard(COOPERATIVE, ErrorCode::REBALANCE_IN_PROGRESS);
@@ -425,10 +433,7 @@ fn a_pattern_that_is_subscribed_again_in_a_rebalance_gives_nothing_up() {
     answer_commit(&mut script, &commit, ErrorCode::NONE);
     assert_eq!(tell(&mut script), []);
     let join = only(asked(&mut script));
-    let Request::JoinGroup(request) = &join.request else {
-        panic!("{join:?}")
-    };
-    let told = Subscription::decode(request.protocols[0].metadata.clone()).unwrap();
+    let told = subscription(&join);
     assert_eq!(told.owned, partitions(&[0, 1]));
     assert_eq!(told.topics, [Arc::from("t")]);
 }
@@ -440,10 +445,7 @@ fn a_cooperative_rebalance_gives_up_only_what_moves() {
     answer_commit(&mut script, &commit, ErrorCode::NONE);
     assert_eq!(tell(&mut script), []);
     let join = only(asked(&mut script));
-    let Request::JoinGroup(request) = &join.request else {
-        panic!("{join:?}")
-    };
-    let told = Subscription::decode(request.protocols[0].metadata.clone()).unwrap();
+    let told = subscription(&join);
     assert_eq!((told.owned, told.generation), (partitions(&[0, 1]), 5));
     assert!(!script.engine.is_held(), "the others go on");
     answer_join(&mut script, &join, "other", &[]);
