@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, Unpack
 
 from ottla import _ottla
 from ottla._assignors import answer_on_loop
-from ottla._closing import CLOSE_TIMEOUT, NOT_CLOSED, exit_timeout, failure, in_listener, left, noting
+from ottla._closing import CLOSE_TIMEOUT, NOT_CLOSED, deadline_of, exit_timeout, failure, in_listener, left, noting
 from ottla._habits import missing
 from ottla._hints import ConfigValue, Servers, keywords
 from ottla._later import uuid
@@ -331,7 +331,7 @@ class Consumer:
                 came in time.
             ClosedError: The consumer is closed.
         """
-        deadline = None if timeout is None else after(timeout)
+        deadline = deadline_of(timeout)
         batch: Batch | None = await self._core.poll(timeout, max_records)
         while batch is None:
             await self._tell()

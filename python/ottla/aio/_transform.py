@@ -10,9 +10,8 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Iterable, Mapping
 from typing import Any, Self
 
-from ottla._closing import NOT_ABORTED, NOT_CLOSED, exit_timeout, noting
+from ottla._closing import NOT_ABORTED, NOT_CLOSED, deadline_of, exit_timeout, noting
 from ottla._hints import ArrowArray, ArrowStream, ConfigValue, Servers
-from ottla._numbers import after
 from ottla._ottla import Batch
 from ottla._transforming import CLOSE_TIMEOUT, SLICE, FunctionError, Progress, Settings, cause, checked, is_table
 from ottla._types import NewRecord, SubscriptionPattern, TopicPartition
@@ -283,7 +282,7 @@ class _Run:
         member = self._consumer.group_metadata()
         if progress.is_behind or not progress.next or member is None:
             return
-        deadline = None if timeout is None else after(timeout)
+        deadline = deadline_of(timeout)
         producer = await self._open()
         offsets = self._consumer._core.with_epochs(progress.next)  # noqa: SLF001 what batches do not tell
         await producer.send_offsets(offsets, member, timeout)
