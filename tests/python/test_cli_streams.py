@@ -156,6 +156,36 @@ def test_a_line_that_a_broker_refuses_is_named(address, topic):
     assert err.splitlines()[-1].startswith("ottla: line 2: ")
 
 
+def test_a_log_that_speaks_meanwhile_cuts_no_line(address, topic):
+    """A warning of a client's own thread came between the count of records and the end of that line."""
+    program = """
+import sys
+from ottla import cli
+
+class Slow:
+    "Another thread writes after each write of this one."
+    def write(self, text):
+        sys.__stderr__.write(text)
+        sys.__stderr__.write("LOG\\n")
+    def flush(self):
+        sys.__stderr__.flush()
+
+sys.stderr = Slow()
+sys.exit(cli.main(sys.argv[1:]))
+"""
+    lines = b"a\n" + b"c" * 2_000_000 + b"\n"
+    done = subprocess.run(
+        [sys.executable, "-c", program, "produce", "-b", address, "-t", topic],
+        input=lines,
+        capture_output=True,
+        timeout=DEADLINE,
+        check=False,
+    )
+    sent, log, error, last = done.stderr.decode().splitlines()
+    assert (done.returncode, sent, log, last) == (1, f"1 record sent to {topic}", "LOG", "LOG")
+    assert error.startswith("ottla: line 2: ")
+
+
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
 def test_a_signal_sends_the_lines_that_linger(address, topic, number, code):
     """As Kafka's console producer does, which closes its producer at the end, and kcat."""

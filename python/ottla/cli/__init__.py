@@ -62,7 +62,7 @@ def main(given: Sequence[str] | None = None) -> int:
 
 
 def _failed(text: str) -> int:
-    print(f"ottla: {text}", file=sys.stderr)
+    streams.say(f"ottla: {text}")
     try:
         sys.stdout.flush()
     except OSError:

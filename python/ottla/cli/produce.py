@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import ottla
-from ottla.cli import arguments, signals
+from ottla.cli import arguments, signals, streams
 from ottla.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def _produce(options: argparse.Namespace) -> None:
         try:
             lines.send(sys.stdin.buffer)
         finally:
-            print(f"{lines.sent} record{'' if lines.sent == 1 else 's'} sent to {topic}", file=sys.stderr)
+            streams.say(f"{lines.sent} record{'' if lines.sent == 1 else 's'} sent to {topic}")
 
 
 class _Lines:

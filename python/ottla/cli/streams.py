@@ -54,6 +54,12 @@ def prepare() -> None:
         sys.stdout.reconfigure(errors="backslashreplace")
 
 
+def say(text: str) -> None:
+    """Write a whole line for people to standard error. A log can come between the two writes of `print`."""
+    sys.stderr.write(f"{text}\n")
+    sys.stderr.flush()
+
+
 def discard_output() -> None:
     """Forget output that could not be written. Python would try, and complain, once more when it flushes at exit."""
     try:

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from ottla.cli import arguments
+from ottla.cli import arguments, streams
 from ottla.errors import ArgumentError, CorruptRecordError
 
 if TYPE_CHECKING:
@@ -290,7 +290,7 @@ def _batches(options: argparse.Namespace) -> Iterator[str]:
         yield from _batch(options, batch, at, None)
         at += batch.size
     if at < len(data):
-        print(f"ottla: {len(data) - at} bytes after the last whole batch, at {at}", file=sys.stderr)
+        streams.say(f"ottla: {len(data) - at} bytes after the last whole batch, at {at}")
 
 
 def _holds_records(data: bytes) -> bool:
@@ -313,7 +313,7 @@ def _segment(options: argparse.Namespace) -> Iterator[str]:
 
     def report(damage: protocol.Damage) -> None:
         progress.clear()
-        print(f"ottla: {name}: {damage}; skipped", file=sys.stderr)
+        streams.say(f"ottla: {name}: {damage}; skipped")
 
     name, file, size = _open_segment(given, options.encoding)
     progress = Progress(size)
