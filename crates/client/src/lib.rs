@@ -10,7 +10,7 @@
 //!                   └── link         a task per connection: reads, writes
 //!                         ├── credentials_task  what authentication needs from outside
 //!                         ├── sending    requests on their way to the socket, also by a caller's thread
-//!                         └── receiving  answers on their way from it, also by a thread that waits (attention)
+//!                         └── receiving  answers on their way from it
 //!   transport                        sockets, names, the clock, chance: nobody else knows them
 //! ```
 
@@ -33,7 +33,7 @@ pub use consume::rebalances::{LastCommit, Listeners, Polled};
 pub use consume::share::{AcknowledgeType, Acknowledged, Committed, Given, LockId, ShareConsumer};
 pub use consume::{consumer, share};
 pub use metadata::PartitionInfo;
-pub use net::{attention, signing};
+pub use net::signing;
 pub use ottla_engine::call::{GroupMetadata, GroupOffset, TopicRead};
 pub use ottla_engine::config;
 pub use ottla_engine::consumer::{Pattern, QuestionId, Selection};

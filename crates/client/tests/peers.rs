@@ -11,17 +11,14 @@
 )]
 
 use std::collections::BTreeMap;
-use std::pin::pin;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
-use std::task::{Context, Wake, Waker};
 use std::time::{Duration, Instant};
 
-use ottla_broker::{Broker, BrokerConfig};
 use ottla_client::{
-    Admin, Chunk, Config, Consumer, Decode, Delivery, Error, ErrorCode, Events, Fetched,
-    GroupOffset, Kind, LastCommit, Level, Listeners, NewTopic, NoHeaders, Observed, Producer, Role,
-    Row, Selection, Start, Written, attention,
+    Admin, Chunk, Config, Consumer, Decode, Error, ErrorCode, Events, Fetched, GroupOffset, Kind,
+    LastCommit, Level, Listeners, NewTopic, NoHeaders, Observed, Producer, Role, Row, Selection,
+    Start, Written,
 };
 use ottla_protocol::compression::Compression;
 use ottla_protocol::messages::api_versions_response::ApiVersion;
@@ -38,7 +35,7 @@ use ottla_protocol::records::{BatchBuilder, ProducerState, assign_offsets};
 use ottla_protocol::{ApiKey, Message, Reader, Response, Uuid, header};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
-use tokio::runtime::{Builder, Handle, Runtime};
+use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 
 /// A peer that does the same with every connection; ends with the test.
@@ -1242,153 +1239,4 @@ async fn a_dead_address_is_told_at_once() {
     };
     assert_eq!(*broker, address);
     assert!(cause.message().contains("connection refused"), "{cause}");
-}
-
-/// A client on a runtime of this thread alone, which does nothing as long as the thread does not let it; the peer is elsewhere.
-struct Alone {
-    runtime: Runtime,
-    peers: Runtime,
-}
-
-impl Alone {
-    fn new() -> Alone {
-        let alone = Builder::new_current_thread().enable_all().build();
-        Alone {
-            runtime: alone.unwrap(),
-            peers: Runtime::new().unwrap(),
-        }
-    }
-
-    /// A producer of this peer, whose connection is open and idle.
-    fn producer(&self, peer: &Peer) -> Producer {
-        self.runtime.block_on(async {
-            let producer = producer(&peer.address, &[]);
-            let first = producer.send("t", &row(b"first"), SOON).await.unwrap();
-            first.wait(SOON).await.unwrap();
-            producer
-        })
-    }
-
-    /// Sends on this thread, and has it look into the sockets until `looks` says that it was enough.
-    fn send_and_look(producer: &Producer, mut looks: impl FnMut(&Delivery) -> bool) -> Delivery {
-        let delivery = producer.try_send("t", &row(b"mine")).unwrap();
-        let end = Instant::now() + 20 * SECOND;
-        while looks(&delivery) {
-            assert!(Instant::now() < end, "nobody read");
-            let wait = pin!(delivery.wait(None));
-            if let Err(offer) = attention::poll(wait, &mut Context::from_waker(Waker::noop())) {
-                offer.look(|| delivery.is_done());
-            }
-        }
-        delivery
-    }
-
-    /// What a call gives, for which this thread looks into the sockets; and whether that was enough, or the tasks had to help.
-    fn look_for<F: Future>(&self, call: F) -> (F::Output, bool) {
-        struct Woken(AtomicBool);
-        impl Wake for Woken {
-            fn wake(self: Arc<Self>) {
-                self.0.store(true, Ordering::Release);
-            }
-        }
-        let woken = Arc::new(Woken(AtomicBool::new(false)));
-        let waker = Waker::from(Arc::clone(&woken));
-        let _within = self.runtime.enter();
-        let mut call = pin!(call);
-        let end = Instant::now() + SECOND / 10;
-        while Instant::now() < end {
-            match attention::poll(call.as_mut(), &mut Context::from_waker(&waker)) {
-                Ok(done) => return (done, true),
-                Err(offer) => offer.look(|| woken.0.swap(false, Ordering::AcqRel)),
-            }
-        }
-        (self.runtime.block_on(call), false)
-    }
-}
-
-#[test]
-fn a_caller_reads_its_answer_while_nobody_else_does() {
-    let alone = Alone::new();
-    let usual = Peer::start(|stream, _, port| broker(stream, port, |_, _| Duration::ZERO));
-    let peer = alone.peers.block_on(usual);
-    let producer = alone.producer(&peer);
-    for _ in 0..100 {
-        let delivery = Alone::send_and_look(&producer, |delivery| !delivery.is_done());
-        assert_eq!(delivery.result().unwrap().unwrap().offset, 7);
-    }
-    let closed = alone.runtime.block_on(producer.close(SOON));
-    closed.unwrap();
-}
-
-#[test]
-fn a_caller_ends_its_transactions_while_nobody_else_reads_or_sends() {
-    let alone = Alone::new();
-    let config = BrokerConfig {
-        topics: vec![("t".to_owned(), 3)],
-        nodes: 3,
-        ..Default::default()
-    };
-    let broker = alone.peers.block_on(Broker::start(config)).unwrap();
-    let address = broker.address().to_string();
-    let producer = alone.runtime.block_on(async {
-        let producer = producer(&address, &[("transactional.id", "tx")]);
-        producer.begin_transaction(SOON).await.unwrap();
-        let first = producer.send("t", &row(b"first"), SOON).await.unwrap();
-        first.wait(SOON).await.unwrap();
-        producer.commit_transaction(SOON).await.unwrap();
-        producer
-    });
-    let mut alone_enough = 0;
-    for _ in 0..50 {
-        alone.look_for(producer.begin_transaction(SOON)).0.unwrap();
-        let delivery = producer.try_send("t", &row(b"mine")).unwrap();
-        let (committed, enough) = alone.look_for(producer.commit_transaction(SOON));
-        committed.unwrap();
-        assert!(delivery.result().unwrap().is_ok());
-        alone_enough += usize::from(enough);
-    }
-    // Not where the machine is so busy that the clock has to be looked at, which is a task's work.
-    assert!(alone_enough > 5, "{alone_enough} of 50");
-    let closed = alone.runtime.block_on(producer.close(SOON));
-    closed.unwrap();
-    alone.peers.block_on(broker.stop()).unwrap();
-}
-
-#[test]
-fn what_a_caller_reads_amiss_ends_the_connection_at_once() {
-    let alone = Alone::new();
-    let produced = Arc::new(AtomicUsize::new(0));
-    let peer = alone.peers.block_on(Peer::start({
-        let produced = Arc::clone(&produced);
-        move |stream, _, port| {
-            let produced = Arc::clone(&produced);
-            broker(stream, port, move |frame, answer| {
-                if frame.api == Some(ApiKey::Produce)
-                    && produced.fetch_add(1, Ordering::Relaxed) == 1
-                {
-                    frame.correlation += 1;
-                    *answer = Some(encode(&ProduceResponse::default(), frame));
-                }
-                Duration::ZERO
-            })
-        }
-    }));
-    let producer = alone.producer(&peer);
-    let mut looks = 0;
-    let delivery = Alone::send_and_look(&producer, |_| {
-        looks += 1;
-        // Looks in vain become rare, and the peer takes its time.
-        looks < 10_000 || produced.load(Ordering::Relaxed) < 2
-    });
-    assert!(!delivery.is_done());
-    let begin = Instant::now();
-    // The connection's task, which nothing but the caller tells of this, ends it; the record goes over another one.
-    let written = alone.runtime.block_on(delivery.wait(Some(20 * SECOND)));
-    assert_eq!(written.unwrap().offset, 7);
-    assert!(
-        begin.elapsed() < 10 * SECOND,
-        "not before request.timeout.ms"
-    );
-    assert_eq!(produced.load(Ordering::Relaxed), 3);
-    alone.runtime.block_on(producer.close(SOON)).unwrap();
 }

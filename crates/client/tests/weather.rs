@@ -17,14 +17,13 @@ use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::task::{Context, Wake, Waker};
+use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
 use ottla_broker::{Broker, BrokerConfig};
 use ottla_client::{
     Admin, Chunk, Config, Consumer, Decode, Error, Fetched, NoHeaders, Producer, Role, Row, Start,
-    attention,
 };
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::{Handle, Runtime};
@@ -241,7 +240,7 @@ impl Forwarder {
     }
 }
 
-/// Waits as a thread of Python does, which looks for its answer itself; this one does so whenever it is woken in vain.
+/// Waits as a thread of Python does: it sleeps until it is woken.
 fn wait<F: Future>(future: F) -> F::Output {
     struct Awaiting(Thread, AtomicBool);
     impl Wake for Awaiting {
@@ -251,13 +250,11 @@ fn wait<F: Future>(future: F) -> F::Output {
         }
     }
     let awaiting = Arc::new(Awaiting(thread::current(), AtomicBool::new(false)));
-    let came = || awaiting.1.load(Ordering::Acquire);
     let waker = Waker::from(Arc::clone(&awaiting));
     let mut future = pin!(future);
     loop {
-        match attention::poll(future.as_mut(), &mut Context::from_waker(&waker)) {
-            Ok(value) => return value,
-            Err(offer) => offer.look(came),
+        if let Poll::Ready(value) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            return value;
         }
         while !awaiting.1.swap(false, Ordering::AcqRel) {
             thread::park_timeout(Duration::from_secs(1));
@@ -277,7 +274,7 @@ fn send_one_by_one(producer: &Producer, goes_on: impl Fn(usize) -> bool) -> Vec<
 }
 
 #[test]
-fn threads_that_read_their_answers_themselves_get_each_its_own() {
+fn threads_that_wait_get_each_its_own_answers() {
     const EACH: usize = 3000;
     run(async {
         let broker = broker().await;

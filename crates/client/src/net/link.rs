@@ -1,8 +1,7 @@
-//! One connection: a task that dials, reads and writes, and what others need to send on it and to read it.
+//! One connection: a task that dials, reads and writes, and what others need to send on it.
 
 use std::convert::Infallible;
 use std::future::{pending, poll_fn};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -15,20 +14,16 @@ use tokio::sync::Notify;
 
 use crate::net::buffers::Buffers;
 use crate::net::credentials_task::{Giving, Proving, authentication};
-use crate::net::receiving::{Found, Receiving, hear};
+use crate::net::receiving::{Receiving, hear};
 use crate::net::sending::{LinkEngine, Sending};
 use crate::net::transport::{self, Late, Tls, WriteHalf, deadline, now, sleep_until, timeout_at};
 
-/// What a connection's task shares with the threads that send on it and read it.
+/// What a connection's task shares with the threads that send on it.
 #[derive(Default)]
 pub(crate) struct Link {
     wake: Notify,
     /// There from the moment the socket is connected.
     sending: OnceLock<Mutex<Sending<WriteHalf>>>,
-    /// The same. Whoever needs both locks this one first.
-    receiving: OnceLock<Mutex<Receiving>>,
-    /// Whether small answers do not wake the task.
-    quiet: AtomicBool,
 }
 
 impl Link {
@@ -42,55 +37,6 @@ impl Link {
         if !sent {
             self.wake.notify_one();
         }
-    }
-
-    /// Has small answers wake the connection's task, or not: as long as a caller's thread looks for them, it need not wake.
-    pub(crate) fn wakes_its_task(&self, wakes: bool) {
-        let Some((_, receiving)) = self.halves() else {
-            return;
-        };
-        if wakes {
-            if self.quiet.swap(false, Ordering::AcqRel) {
-                receiving.lock().wakes_its_task(true);
-            }
-        } else if self.is_awaited() {
-            // A task that reads is awake.
-            if let Some(receiving) = receiving.try_lock() {
-                self.quiet.store(true, Ordering::Release);
-                receiving.wakes_its_task(false);
-            }
-        }
-    }
-
-    /// Reads what the socket has on a caller's thread, unless that is the task's to do.
-    pub(crate) fn read_now(&self, engine: &impl LinkEngine, sends_at_once: bool) {
-        let Some((sending, receiving)) = self.halves().filter(|_| self.is_awaited()) else {
-            return;
-        };
-        let Some(mut receiving) = receiving.try_lock() else {
-            return;
-        };
-        let found = receiving.read_now(engine, sending);
-        if found == Found::Unfinished && self.quiet.swap(false, Ordering::AcqRel) {
-            receiving.wakes_its_task(true);
-        }
-        drop(receiving);
-        match found {
-            Found::Nothing => {}
-            Found::Bytes => self.wake(engine, sends_at_once),
-            Found::Unfinished => self.wake.notify_one(),
-        }
-    }
-
-    /// Both directions, once the socket is connected.
-    fn halves(&self) -> Option<(&Mutex<Sending<WriteHalf>>, &Mutex<Receiving>)> {
-        Some((self.sending.get()?, self.receiving.get()?))
-    }
-
-    /// Whether an answer is to come, unless somebody is just about to send.
-    fn is_awaited(&self) -> bool {
-        let sending = self.sending.get().and_then(|sending| sending.try_lock());
-        sending.is_some_and(|sending| !sending.connection.is_idle())
     }
 
     /// The connection's task, from dialling to the end, which is always an error.
@@ -112,11 +58,10 @@ impl Link {
         let connected = self.connect(dial, config, tls).await;
         let ended = match connected {
             Ok((reader, sending)) => {
-                let receiving = Receiving::new(reader, Arc::clone(buffers));
                 let traffic = Traffic {
                     wake: &self.wake,
                     sending,
-                    receiving: self.receiving.get_or_init(|| Mutex::new(receiving)),
+                    receiving: Receiving::new(reader, Arc::clone(buffers)),
                     proving: &proving,
                     giving: None,
                 };
@@ -182,7 +127,7 @@ impl Link {
 struct Traffic<'a> {
     wake: &'a Notify,
     sending: &'a Mutex<Sending<WriteHalf>>,
-    receiving: &'a Mutex<Receiving>,
+    receiving: Receiving,
     proving: &'a Proving,
     /// What the authentication needs, while it is looked after.
     giving: Option<Giving>,
@@ -207,7 +152,7 @@ impl Traffic<'_> {
                 }
                 (sending.has_output(), sending.next_look(request_timeout))
             };
-            let (sending, receiving) = (self.sending, self.receiving);
+            let (sending, receiving) = (self.sending, &mut self.receiving);
             tokio::select! {
                 biased;
                 emptied = poll_fn(|context| sending.lock().poll_write(context)), if writes => {
@@ -216,12 +161,11 @@ impl Traffic<'_> {
                         sending.lock().report_written(engine);
                     }
                 }
-                heard = poll_fn(|context| receiving.lock().poll_read(context, engine, sending)) => {
+                heard = poll_fn(|context| receiving.poll_read(context, engine, sending)) => {
                     asks |= heard?;
                 }
                 given = given(&mut self.giving), if self.giving.is_some() => {
                     let now = now();
-                    let _nobody_reads = receiving.lock();
                     sending.lock().connection.handle_given(now, given)?;
                     hear(engine, sending, now);
                     asks = true;

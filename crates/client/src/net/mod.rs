@@ -1,6 +1,5 @@
 //! Connections: sockets, TLS, requests and responses on their way.
 
-pub mod attention;
 pub(crate) mod buffers;
 pub(crate) mod credentials_task;
 pub(crate) mod link;

@@ -1,10 +1,7 @@
 //! What is on its way from a broker on one connection.
-//!
-//! The connection's task reads. But a caller's thread that waits for an answer may look for it in the socket itself: to be woken
-//! by the task takes about as long as a broker nearby takes to answer. Large answers are always the task's.
 
 use std::io;
-use std::io::ErrorKind::{ConnectionReset, Interrupted, WouldBlock};
+use std::io::ErrorKind::ConnectionReset;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -28,29 +25,13 @@ const LITTLE: usize = 64 << 10;
 /// for each segment costs more than what is done with it. Every other connection waits as long at most.
 const PILING: Duration = Duration::from_micros(100);
 
-/// The most that a caller's thread reads at once.
-const SMALL: usize = 4 << 10;
-
-/// What a caller's thread found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Found {
-    Nothing,
-    /// Some; the engine has all whole answers.
-    Bytes,
-    /// A large answer begins, or the connection ends: its task has to go on.
-    Unfinished,
-}
-
-/// A connection's answers and its socket. Whoever reads has this locked until the engine has what was read, so that answers
-/// stay in the order in which they came.
+/// A connection's answers and its socket.
 pub(crate) struct Receiving {
     reader: ReadHalf,
     input: BytesMut,
     /// A large answer, which goes into a buffer of its own.
     large: Option<Filling>,
     buffers: Arc<Buffers>,
-    /// Why the connection ends, if a caller's thread found that out.
-    ended: Option<Error>,
 }
 
 impl Receiving {
@@ -60,13 +41,7 @@ impl Receiving {
             input: BytesMut::new(),
             large: None,
             buffers,
-            ended: None,
         }
-    }
-
-    /// See [`ReadHalf::wakes_its_task`].
-    pub(crate) fn wakes_its_task(&self, wakes: bool) {
-        self.reader.wakes_its_task(wakes);
     }
 
     /// Reads as soon as there is something, and takes it in; true if there may be something new to send.
@@ -76,43 +51,12 @@ impl Receiving {
         engine: &impl LinkEngine,
         sending: &Mutex<Sending<W>>,
     ) -> Poll<Result<bool, Error>> {
-        if let Some(cause) = self.ended.take() {
-            return Poll::Ready(Err(cause));
-        }
         if self.large.is_none() {
             let room = sending.lock().connection.room(&self.input);
             self.input.reserve(room);
         }
         let read = ready!(pin!(self.read()).poll(context));
         Poll::Ready(self.take(engine, sending, read))
-    }
-
-    /// Reads what the socket has now, and takes it in.
-    pub(crate) fn read_now<W: AsyncWrite + Unpin>(
-        &mut self,
-        engine: &impl LinkEngine,
-        sending: &Mutex<Sending<W>>,
-    ) -> Found {
-        if self.large.is_some() || self.ended.is_some() {
-            return Found::Nothing;
-        }
-        let mut bytes = [0; SMALL];
-        let read = self.reader.read_now(&mut bytes);
-        match &read {
-            Ok(read) => {
-                let read = bytes.get(..*read).unwrap_or_default();
-                self.input.extend_from_slice(read);
-            }
-            Err(cause) if matches!(cause.kind(), WouldBlock | Interrupted) => {
-                return Found::Nothing;
-            }
-            Err(_) => {}
-        }
-        self.ended = self.take(engine, sending, read).err();
-        match self.ended.is_some() || self.large.is_some() {
-            true => Found::Unfinished,
-            false => Found::Bytes,
-        }
     }
 
     /// Reads into the answer's own buffer if it has one, and never past its end.

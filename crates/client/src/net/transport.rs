@@ -9,7 +9,6 @@
 mod clock;
 mod dial;
 mod proxy;
-mod quiet;
 mod resolve;
 mod secure;
 mod stream;

@@ -11,7 +11,6 @@ use ottla_engine::{Error, Kind};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use crate::net::attention::{ANSWER, Sockets};
 use crate::net::transport::{deadline, timeout_at};
 
 /// Where a record was written.
@@ -39,10 +38,9 @@ pub struct UnobservedFailures {
 /// Why a producer's records are still undelivered, as far as it is known.
 type Delay = Box<dyn Fn() -> Option<Error> + Send + Sync>;
 
-/// What the batches of one producer share: where fates come from, and what there is to tell about records that nobody asks about.
+/// What the batches of one producer share: why they are late, and what there is to tell about records that nobody asks about.
 #[derive(Default)]
 pub(crate) struct Ledger {
-    sockets: Sockets,
     delay: Option<Delay>,
     unobserved: Mutex<Option<UnobservedFailures>>,
 }
@@ -56,9 +54,8 @@ impl fmt::Debug for Ledger {
 }
 
 impl Ledger {
-    pub(crate) fn new(sockets: Sockets, delay: Delay) -> Ledger {
+    pub(crate) fn new(delay: Delay) -> Ledger {
         Ledger {
-            sockets,
             delay: Some(delay),
             unobserved: Mutex::default(),
         }
@@ -282,7 +279,6 @@ impl Completion {
             if self.covers(first, count) {
                 return true;
             }
-            let changed = self.ledger.sockets.offering(&ANSWER, changed);
             let Some(deadline) = deadline else {
                 changed.await;
                 continue;

@@ -7,7 +7,6 @@ use ottla_engine::engine::closed_error;
 use ottla_engine::producer::{Finished, PreparedTransaction, Verb, VerbId, Waited};
 use ottla_engine::{Change, Engine, Error, Kind};
 
-use crate::net::attention::TRANSACTION;
 use crate::net::transport::{deadline, now};
 use crate::produce::producer::{Batches, Producer};
 
@@ -166,8 +165,7 @@ impl Producer {
             }))
         };
         let changes = [Change::Transaction];
-        let end = self.driver.wait(&changes, deadline, look, late);
-        self.driver.sockets().offering(&TRANSACTION, end).await
+        self.driver.wait(&changes, deadline, look, late).await
     }
 }
 

@@ -8,7 +8,6 @@ use ottla_engine::engine::closed_error;
 use ottla_engine::{Change, Config, Engine, Error, Kind, Role};
 use tokio::runtime::Handle;
 
-use crate::net::attention::Sockets;
 use crate::net::transport::{deadline, now, timeout_at};
 use crate::runtime::events::Events;
 use crate::runtime::shell::{Publish, Shell};
@@ -60,11 +59,6 @@ impl<W: Publish> Driver<W> {
 
     pub(crate) fn config(&self) -> &Config {
         &self.shell.config
-    }
-
-    /// What is offered to threads that wait for an answer which comes soon.
-    pub(crate) fn sockets(&self) -> &Sockets {
-        &self.shell.sockets
     }
 
     /// Runs `f` on the engine and does what follows from it.

@@ -9,8 +9,8 @@
 //! ```
 
 use std::hint::spin_loop;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Weak};
 use std::time::Instant;
 
 use ottla_engine::dispatch::Dispatch;
@@ -24,7 +24,6 @@ use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tokio::task::{AbortHandle, JoinSet};
 
-use crate::net::attention::{Attended, Sockets};
 use crate::net::buffers::Buffers;
 use crate::net::link::Link;
 use crate::net::sending::LinkEngine;
@@ -76,8 +75,6 @@ impl Publish for ottla_engine::share_consumer::ShareConsumer {
 pub(crate) struct Shell<W: Publish> {
     pub(crate) config: Arc<Config>,
     pub(crate) waiters: Waiters,
-    /// For who waits for what was asked for and comes soon, as deliveries do; records come when somebody writes them.
-    pub(crate) sockets: Sockets,
     locked: Mutex<Locked<W>>,
     runtime: Handle,
     links: Mutex<FxHashMap<LinkId, Connected>>,
@@ -132,12 +129,11 @@ impl<W: Publish> Shell<W> {
         }
         let config = Arc::new(config);
         let tls = Tls::new(&config)?;
-        let is_plain = tls.is_none();
         let watch = Watch::new(events, &config.client_id, role);
         let mut engine = engine(Arc::clone(&config), seed());
         watch.listen(engine.observer());
         engine.set_time_of_day(now(), now_ns());
-        let shell = Arc::new_cyclic(|shell: &Weak<Shell<W>>| Shell {
+        let shell = Arc::new(Shell {
             locked: Mutex::new(Locked {
                 engine,
                 alarm: Alarm::default(),
@@ -150,11 +146,6 @@ impl<W: Publish> Shell<W> {
             links: Mutex::default(),
             tasks: Mutex::default(),
             waiters: Waiters::default(),
-            sockets: match is_plain {
-                true => Sockets::of(shell.clone()),
-                // What comes has to be decrypted, which is its task's work.
-                false => Sockets::default(),
-            },
             watch,
             publishing: AtomicUsize::new(0),
             timer: Notify::new(),
@@ -352,39 +343,8 @@ impl<W: Publish> Shell<W> {
         self.for_link(id).handle(now(), Event::Down(cause));
     }
 
-    /// Every connection, cloned: what is done with them needs them, too.
-    fn links(&self) -> Vec<(LinkId, Arc<Link>)> {
-        let links = self.links.lock();
-        let links = links.iter();
-        links
-            .map(|(id, known)| (*id, Arc::clone(&known.link)))
-            .collect()
-    }
-
     fn for_link(self: &Arc<Self>, id: LinkId) -> ForLink<'_, W> {
-        ForLink {
-            shell: self,
-            id,
-            at_once: false,
-        }
-    }
-}
-
-impl<W: Publish> Attended for Shell<W> {
-    fn wakes_tasks(&self, wakes: bool) {
-        for (_, link) in self.links() {
-            link.wakes_its_task(wakes);
-        }
-    }
-
-    fn read_now(self: Arc<Self>) {
-        for (id, link) in self.links() {
-            let engine = ForLink {
-                at_once: true,
-                ..self.for_link(id)
-            };
-            link.read_now(&engine, self.sends_at_once);
-        }
+        ForLink { shell: self, id }
     }
 }
 
@@ -392,8 +352,6 @@ impl<W: Publish> Attended for Shell<W> {
 struct ForLink<'a, W: Publish> {
     shell: &'a Arc<Shell<W>>,
     id: LinkId,
-    /// Whether what follows is sent by the thread that reads, which is a caller's.
-    at_once: bool,
 }
 
 impl<W: Publish> LinkEngine for ForLink<'_, W> {
@@ -404,7 +362,7 @@ impl<W: Publish> LinkEngine for ForLink<'_, W> {
 
     fn handle(&self, now: Instant, event: Event) {
         self.shell
-            .work(self.at_once, |engine| engine.handle(now, self.id, event));
+            .work(false, |engine| engine.handle(now, self.id, event));
     }
 
     fn tell(&self, event: Observed) {

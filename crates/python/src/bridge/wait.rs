@@ -1,14 +1,13 @@
 //! Waiting from a Python thread, so that Ctrl-C ends it.
 
-use std::mem::replace;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context, Wake, Waker};
+use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
-use ottla_client::{Error, attention};
+use ottla_client::Error;
 use pyo3::prelude::*;
 
 use crate::bridge::errors;
@@ -67,15 +66,11 @@ impl Waiting {
         end: Instant,
     ) -> Option<F::Output> {
         let waker = Waker::from(Arc::clone(self));
-        let mut looked = false;
+        let mut context = Context::from_waker(&waker);
         loop {
             if self.woken.swap(false, Ordering::AcqRel) {
-                match attention::poll(future.as_mut(), &mut Context::from_waker(&waker)) {
-                    Ok(value) => return Some(value),
-                    Err(offer) if !replace(&mut looked, true) => {
-                        offer.look(|| self.woken.load(Ordering::Acquire));
-                    }
-                    Err(_) => {}
+                if let Poll::Ready(value) = future.as_mut().poll(&mut context) {
+                    return Some(value);
                 }
                 continue;
             }

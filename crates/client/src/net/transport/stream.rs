@@ -1,20 +1,15 @@
 //! The two directions of a connection, whatever carries it.
 
-use std::io::{self, IoSlice, Read};
+use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use ottla_engine::{Error, Kind};
-use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 
-use super::quiet;
 use super::tls::{TlsReader, TlsWriter};
-
-/// So many bytes are not few any more. Linux makes room in the socket for twice as many, which is there without that.
-const FEW: i32 = 16 << 10;
 
 /// Where a connection's bytes come from.
 #[derive(Debug)]
@@ -38,27 +33,6 @@ pub(crate) enum WriteHalf {
 pub(super) fn tcp(stream: TcpStream) -> (ReadHalf, WriteHalf) {
     let (reader, writer) = stream.into_split();
     (ReadHalf::Tcp(reader), WriteHalf::Tcp(writer))
-}
-
-impl ReadHalf {
-    /// Reads what a plain socket has now, on whatever thread; the runtime need not know of it.
-    ///
-    /// # Errors
-    /// `WouldBlock` if it has nothing, or is secured.
-    pub(crate) fn read_now(&self, room: &mut [u8]) -> io::Result<usize> {
-        match self {
-            ReadHalf::Tcp(half) => (&*SockRef::from(half.as_ref())).read(room),
-            ReadHalf::Tls(_) => Err(io::ErrorKind::WouldBlock.into()),
-        }
-    }
-
-    /// Whether a few bytes in a plain socket wake the task that waits for them. They do unless they may not; then many still
-    /// do, and its end does. What came meanwhile wakes the task as soon as it may.
-    pub(crate) fn wakes_its_task(&self, wakes: bool) {
-        if let ReadHalf::Tcp(half) = self {
-            quiet::set_low_water(half.as_ref(), if wakes { 1 } else { FEW });
-        }
-    }
 }
 
 impl AsyncRead for ReadHalf {
@@ -161,51 +135,5 @@ mod tests {
         let mut bytes = [0; 6];
         reader.read_exact(&mut bytes).await.unwrap();
         assert_eq!(&bytes, b"onetwo");
-    }
-
-    #[cfg(target_os = "linux")]
-    #[tokio::test]
-    async fn few_bytes_wake_nobody_meanwhile_but_many_do_and_the_end_does() {
-        use std::time::Duration;
-
-        use tokio::io::AsyncWriteExt;
-        use tokio::time::timeout;
-
-        const A_WHILE: Duration = Duration::from_millis(30);
-        const LONG: Duration = Duration::from_secs(20);
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let near = TcpStream::connect(listener.local_addr().unwrap()).await;
-        let (mut reader, writer) = tcp(near.unwrap());
-        let (mut far, _) = listener.accept().await.unwrap();
-        let mut bytes = vec![0; 1 << 20];
-
-        reader.wakes_its_task(false);
-        far.write_all(b"few").await.unwrap();
-        let woken = timeout(A_WHILE, reader.read(&mut bytes)).await;
-        assert!(woken.is_err(), "few bytes woke");
-        assert_eq!(reader.read_now(&mut bytes[..2]).unwrap(), 2);
-        reader.wakes_its_task(true);
-        let woken = timeout(LONG, reader.read(&mut bytes)).await;
-        assert_eq!((woken.unwrap().unwrap(), bytes[0]), (1, b'w'));
-        let nothing = reader.read_now(&mut bytes).unwrap_err();
-        assert_eq!(nothing.kind(), io::ErrorKind::WouldBlock);
-
-        reader.wakes_its_task(false);
-        far.write_all(&[1; 3 * FEW as usize]).await.unwrap();
-        let woken = timeout(LONG, reader.read(&mut bytes)).await;
-        let mut left = 3 * FEW as usize - woken.unwrap().unwrap();
-        reader.wakes_its_task(true);
-        while left > 0 {
-            left -= timeout(LONG, reader.read(&mut bytes))
-                .await
-                .unwrap()
-                .unwrap();
-        }
-
-        reader.wakes_its_task(false);
-        drop(far);
-        let woken = timeout(LONG, reader.read(&mut bytes)).await;
-        assert_eq!(woken.unwrap().unwrap(), 0);
-        drop(writer);
     }
 }
