@@ -1,5 +1,5 @@
-# Types of the compiled half of ottla. What users call has its docstring here too, since editors look here; a test holds
-# it against the one of the compiled module, which help() shows.
+# Types of the compiled half of ottla. What users call has its docstring here too, since editors look here:
+# scripts/stubs.py writes it from the compiled module.
 
 import re
 from array import array

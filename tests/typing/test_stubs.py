@@ -46,6 +46,11 @@ def test_typed_properties_match_the_table():
     assert (ROOT / "python" / "ottla" / "_properties.py").read_text() == text, "run scripts/properties.py"
 
 
+def test_docstrings_of_stubs_are_those_of_the_compiled_module():
+    text = runpy.run_path(str(ROOT / "scripts" / "stubs.py"))["text"]()
+    assert (ROOT / "python" / "ottla" / "_ottla.pyi").read_text() == text, "run scripts/stubs.py"
+
+
 @pytest.mark.needs("pyright")
 def test_users_code_is_typed_for_editors(tmp_path):
     """Pyright in strict mode, whose engine is that of many editors, knows the type of everything that users touch."""

@@ -566,8 +566,8 @@ impl SyncConsumer {
     ///     AuthenticationError: A broker does not accept the client: the leader of a partition, if not all of them.
     ///     AuthorizationError: The client may not read a topic, or not join the group.
     ///     FencedError: Another member of the group has the same `group.instance.id`.
-    ///     OffsetOutOfRangeError: A position is not in the log, and `auto.offset.reset` is `none`; a `LogTruncatedError` if
-    ///         records were read there that are lost.
+    ///     OffsetOutOfRangeError: A position is not in the log, and `auto.offset.reset` is `none`; a
+    ///         `LogTruncatedError` if records were read there that are lost.
     ///     NotFoundError: A topic does not exist.
     ///     CorruptRecordError: Records do not decode. Those before them came first, and its partition stays there until
     ///         a seek to its `next_offset`; other partitions are read on. It is raised again when nothing else

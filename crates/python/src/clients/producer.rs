@@ -418,8 +418,8 @@ impl SyncProducer {
     ///
     /// Raises:
     ///     TypeError: A value is of another type.
-    ///     ArgumentError: The topic's name is empty or longer than 249 characters, or the timestamp is negative or a datetime
-    ///         without a time zone.
+    ///     ArgumentError: The topic's name is empty or longer than 249 characters, or the timestamp is negative or a
+    ///         datetime without a time zone.
     ///     TooLargeError: The record is larger than `max.request.size`.
     ///     ClosedError: The producer is closed.
     ///     KafkaError: The buffer stayed full or the topic unknown until the time was up; the cause says why.

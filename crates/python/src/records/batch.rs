@@ -377,11 +377,12 @@ impl Batch {
     ///
     /// Args:
     ///     columns: Names of the columns that are wanted, in this order; the others are not built. None takes all.
-    ///     view: Give key and value as binary_view, which pyarrow, polars and DuckDB read, and which spares the copy: once a
-    ///         table of a consumer's records was made so, it decodes the next ones without copying keys and values, until a
-    ///         table is made otherwise. They then stay where they were received or, if compressed, decompressed. Batches
-    ///         and tables of such records keep all of that in memory, however little of it they show: the broker's whole
-    ///         response, of up to `fetch.max.bytes`. Make the tables that are kept for long without views.
+    ///     view: Give key and value as binary_view, which pyarrow, polars and DuckDB read, and which spares the copy:
+    ///         once a table of a consumer's records was made so, it decodes the next ones without copying keys and
+    ///         values, until a table is made otherwise. They then stay where they were received or, if compressed,
+    ///         decompressed. Batches and tables of such records keep all of that in memory, however little of it they
+    ///         show: the broker's whole response, of up to `fetch.max.bytes`. Make the tables that are kept for long
+    ///         without views.
     ///
     /// Raises:
     ///     ArgumentError: There is no column of a name.

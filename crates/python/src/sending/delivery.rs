@@ -487,8 +487,8 @@ impl Deliveries {
     ///     check: Whether to raise where a record was not delivered.
     ///
     /// Returns:
-    ///     Partitions and offsets by row, as arrays of 32 and 64 bits that numpy and others take without a copy. Without
-    ///     `check`, the offset of a row that was not delivered is -1.
+    ///     Partitions and offsets by row, as arrays of 32 and 64 bits that numpy and others take without a copy.
+    ///     Without `check`, the offset of a row that was not delivered is -1.
     ///
     /// Raises:
     ///     KafkaTimeoutError: The time was up before every record's fate was known.
@@ -569,8 +569,8 @@ impl Deliveries {
 
 /// An awaitable handle to the outcomes of many records.
 ///
-/// Its value is the partitions and offsets by row, as `result` returns them. Functions of asyncio take it as they take a
-/// `Delivery`.
+/// Its value is the partitions and offsets by row, as `result` returns them. Functions of asyncio take it as they take
+/// a `Delivery`.
 #[pyclass(frozen, module = "ottla._ottla", weakref)]
 pub(crate) struct AsyncDeliveries {
     runs: Native<Arc<Asked<Runs>>>,

@@ -14,7 +14,9 @@ use crate::bridge::calls::Guarded;
 use crate::bridge::errors;
 use crate::records::arrow;
 
-/// The keys of records to place: bytes or None each. A sequence, and an Arrow array of type large_binary.
+/// The keys of records to place, as a partitioner gets them: a sequence, and an Arrow array of type large_binary.
+///
+/// `numpy.array(keys, object)` and `pyarrow.array(keys)` take all of them at once.
 #[pyclass(frozen, sequence, module = "ottla")]
 pub(crate) struct Keys {
     keys: LargeBinaryArray,
