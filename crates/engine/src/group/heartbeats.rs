@@ -12,8 +12,8 @@ pub(super) struct Heartbeats {
     /// How long an answer is worth waiting for.
     patience: Duration,
     next: Option<Instant>,
-    /// The one under way, and its generation.
-    running: Option<(CallId, i32)>,
+    /// The one under way, and whose it is. A group that all have left counts its generations anew.
+    running: Option<(CallId, GroupMetadata)>,
 }
 
 impl Heartbeats {
@@ -45,14 +45,14 @@ impl Heartbeats {
         };
         let deadline = now.checked_add(self.patience).unwrap_or(now);
         let id = core.start_once(now, call, deadline);
-        self.running = Some((id, member.generation));
+        self.running = Some((id, member.clone()));
         self.restart(now);
     }
 
-    /// The generation of the heartbeat that has ended, if it was one.
-    pub(super) fn ended(&mut self, id: CallId) -> Option<i32> {
-        let (_, generation) = self.running.take_if(|(running, _)| *running == id)?;
-        Some(generation)
+    /// Whose heartbeat has ended, if it was one.
+    pub(super) fn ended(&mut self, id: CallId) -> Option<GroupMetadata> {
+        let (_, member) = self.running.take_if(|(running, _)| *running == id)?;
+        Some(member)
     }
 
     /// The last one failed: the next comes after this pause.

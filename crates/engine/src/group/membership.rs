@@ -442,9 +442,9 @@ impl Membership {
         } else if self.committed_lookups.is_running(id) {
             self.committed_lookups
                 .handle_ended(now, &mut core.cluster, ended);
-        } else if let Some(generation) = self.classic.heartbeats.ended(id) {
+        } else if let Some(member) = self.classic.heartbeats.ended(id) {
             if let Some(result) = ended.answer::<Heartbeat>() {
-                self.heard(now, core, generation, result);
+                self.heard(now, core, &member, result);
             }
         } else if self.classic.describing == Some(id) {
             if let Some(result) = ended.answer::<DescribeGroups>() {

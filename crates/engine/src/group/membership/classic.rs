@@ -8,7 +8,9 @@ use bytes::Bytes;
 use ottla_protocol::ErrorCode;
 
 use super::{Membership, State};
-use crate::call::{Admission, DescribeGroups, GroupDescription, JoinGroup, Joined, SyncGroup};
+use crate::call::{
+    Admission, DescribeGroups, GroupDescription, GroupMetadata, JoinGroup, Joined, SyncGroup,
+};
 use crate::change::Change;
 use crate::cluster::Cluster;
 use crate::error::{Error, Kind};
@@ -282,10 +284,10 @@ impl Membership {
         &mut self,
         now: Instant,
         core: &mut Core,
-        of: i32,
+        member: &GroupMetadata,
         result: Result<(), Error>,
     ) {
-        if of != self.identity.generation() {
+        if *member != self.identity.present() {
             return;
         }
         let Err(error) = result else {

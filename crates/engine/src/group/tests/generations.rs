@@ -127,6 +127,34 @@ fn a_heartbeat_from_before_a_join_ends_no_membership() {
 }
 
 #[test]
+fn a_heartbeat_of_another_member_of_the_same_generation_ends_no_membership() {
+    for code in [
+        ErrorCode::FENCED_INSTANCE_ID,
+        ErrorCode::UNKNOWN_MEMBER_ID,
+        ErrorCode::ILLEGAL_GENERATION,
+    ] {
+        let mut script = stable(BY_HAND, &[0]);
+        let heartbeat = only(passed(&mut script, 3_000));
+        commit(&mut script, 7);
+        let request = only(asked(&mut script));
+        answer_commit(&mut script, &request, ErrorCode::UNKNOWN_MEMBER_ID);
+        poll(&mut script);
+        assert_eq!(tell(&mut script), [Rebalance::Lost(partitions(&[0]))]);
+        let join = only(asked(&mut script));
+        // A group that all had left begins to count anew.
+        let sync = admit(&mut script, &join, 5, "new");
+        answer_sync(&mut script, &sync, ErrorCode::NONE, assignment(&[0]));
+        assert_eq!(tell(&mut script), [Rebalance::Assigned(partitions(&[0]))]);
+        told(&mut script);
+        answer_heartbeat(&mut script, &heartbeat, code);
+        poll(&mut script);
+        assert!(!told(&mut script).contains("goes on without"), "{code:?}");
+        assert_eq!(tell(&mut script), []);
+        assert_eq!(who(&script), (5, "new".into()));
+    }
+}
+
+#[test]
 fn a_subscription_during_a_leave_stays() {
     let mut script = stable(BY_HAND, &[0]);
     let deadline = script.now + Duration::from_secs(5);
