@@ -21,7 +21,7 @@ import importlib
 import warnings
 from typing import TYPE_CHECKING, Literal  # noqa: F401 a hint of Assignor, whose module is this one
 
-from ottla import errors
+from ottla import _types, errors
 from ottla._assignors import Assignor, GroupMember
 from ottla._metrics import MetricName, Metrics
 from ottla._ottla import (
@@ -42,31 +42,7 @@ from ottla._sync._producer import Producer
 from ottla._sync._read import read
 from ottla._sync._share import ShareConsumer
 from ottla._sync._transform import Transform, transform
-from ottla._types import (
-    Acknowledgement,
-    BadRecord,
-    ClusterDescription,
-    DelegationToken,
-    FencedProducer,
-    GroupDescription,
-    GroupListing,
-    GroupMetadata,
-    MemberDescription,
-    NewRecord,
-    NewTopic,
-    Node,
-    OffsetAndMetadata,
-    OffsetAndTimestamp,
-    PartitionInfo,
-    PreparedTransaction,
-    ProducerState,
-    RecordMetadata,
-    SubscriptionPattern,
-    TopicDescription,
-    TopicPartition,
-    TransactionDescription,
-    TransactionListing,
-)
+from ottla._types import *  # noqa: F403 its `__all__` is a part of this one
 from ottla.errors import KafkaError
 
 if TYPE_CHECKING:
@@ -78,49 +54,26 @@ if TYPE_CHECKING:
     from ottla._registry import RegisteredSchema, SchemaRegistry
 
 __all__ = [
-    "Acknowledgement",
     "Admin",
     "Assignor",
-    "BadRecord",
     "Batch",
-    "ClusterDescription",
     "Consumer",
     "Decoded",
     "Decoder",
-    "DelegationToken",
     "Deliveries",
     "Delivery",
     "Encoded",
     "Encoder",
-    "FencedProducer",
-    "GroupDescription",
-    "GroupListing",
     "GroupMember",
-    "GroupMetadata",
     "KafkaError",
     "Keys",
-    "MemberDescription",
     "MetricName",
     "Metrics",
-    "NewRecord",
-    "NewTopic",
-    "Node",
-    "OffsetAndMetadata",
-    "OffsetAndTimestamp",
-    "PartitionInfo",
-    "PreparedTransaction",
     "Producer",
-    "ProducerState",
     "Record",
-    "RecordMetadata",
     "RegisteredSchema",
     "SchemaRegistry",
     "ShareConsumer",
-    "SubscriptionPattern",
-    "TopicDescription",
-    "TopicPartition",
-    "TransactionDescription",
-    "TransactionListing",
     "Transform",
     "__version__",
     "aio",
@@ -131,6 +84,7 @@ __all__ = [
     "testing",
     "transform",
 ]
+__all__ += _types.__all__
 
 
 def __dir__() -> list[str]:

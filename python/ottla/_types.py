@@ -21,6 +21,33 @@ else:
     # Python 3.11 has no type for everything that has a buffer.
     Buffer = bytes | bytearray | memoryview
 
+__all__ = [
+    "Acknowledgement",
+    "BadRecord",
+    "ClusterDescription",
+    "DelegationToken",
+    "FencedProducer",
+    "GroupDescription",
+    "GroupListing",
+    "GroupMetadata",
+    "MemberDescription",
+    "NewRecord",
+    "NewTopic",
+    "Node",
+    "OffsetAndMetadata",
+    "OffsetAndTimestamp",
+    "PartitionInfo",
+    "PreparedTransaction",
+    "ProducerState",
+    "RecordMetadata",
+    "SubscriptionPattern",
+    "TopicDescription",
+    "TopicPartition",
+    "TransactionDescription",
+    "TransactionListing",
+]
+"""The public ones: `ottla` has them all."""
+
 Data: TypeAlias = Buffer | str
 """A key or a value that is sent."""
 Headers: TypeAlias = Mapping[str, Data | None] | Iterable[tuple[str, Data | None]]

@@ -14,27 +14,22 @@
 //!   transport                        sockets, names, the clock, chance: nobody else knows them
 //! ```
 
-pub mod admin;
+mod admin;
 mod consume;
-mod metadata;
 mod net;
 mod produce;
 mod runtime;
 
-pub use admin::{
-    Admin, ClusterDescription, Each, Epochs, GroupDescription, GroupListing, MemberDescription,
-    NewTopic, Node, OffsetSpec, ProducerState, TopicDescription, TopicListing,
-    TransactionDescription, TransactionListing,
-};
+pub use admin::Admin;
 pub use consume::consumer::{
     Aborted, Chunk, Consumer, Decode, Fetched, OffsetAndTimestamp, Rebalance, Start,
 };
 pub use consume::rebalances::{LastCommit, Listeners, Polled};
 pub use consume::share::{AcknowledgeType, Acknowledged, Committed, Given, LockId, ShareConsumer};
 pub use consume::{consumer, share};
-pub use metadata::PartitionInfo;
 pub use net::signing;
-pub use ottla_engine::call::{GroupMetadata, GroupOffset, TopicRead};
+pub use ottla_engine::admin as verbs;
+pub use ottla_engine::call::{GroupMetadata, GroupOffset, PartitionInfo, TopicRead};
 pub use ottla_engine::config;
 pub use ottla_engine::consumer::{Pattern, QuestionId, Selection};
 pub use ottla_engine::credentials;
@@ -42,7 +37,7 @@ pub use ottla_engine::group::assignor;
 pub use ottla_engine::metrics::{self, Metric};
 pub use ottla_engine::observe::{Level, Observed};
 pub use ottla_engine::producer::{Finished, PreparedTransaction};
-pub use ottla_engine::{Config, ConfigError, Damage, Error, ErrorCode, Kind, Role, Written};
+pub use ottla_engine::{Config, ConfigError, Damage, Error, ErrorCode, Item, Kind, Role, Written};
 pub use produce::deliveries::{Deliveries, Report};
 pub use produce::delivery::{Delivery, RecordMetadata, UnobservedFailures};
 pub use produce::producer::{NoHeaders, Producer, Row, TrySendError};

@@ -15,10 +15,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
+use ottla_client::verbs::cluster::DescribeCluster;
+use ottla_client::verbs::topics::{CreateTopics, DeleteTopics, ListTopics, NewTopic};
 use ottla_client::{
     Admin, Chunk, Config, Consumer, Decode, Error, ErrorCode, Events, Fetched, GroupOffset, Kind,
-    LastCommit, Level, Listeners, NewTopic, NoHeaders, Observed, Producer, Role, Row, Selection,
-    Start, Written,
+    LastCommit, Level, Listeners, NoHeaders, Observed, Producer, Role, Row, Selection, Start,
+    Written,
 };
 use ottla_protocol::compression::Compression;
 use ottla_protocol::messages::api_versions_response::ApiVersion;
@@ -299,7 +301,7 @@ async fn a_dead_bootstrap_address_does_not_matter() {
     let peer = Peer::start(|stream, _, port| broker(stream, port, |_, _| Duration::ZERO)).await;
     for _ in 0..4 {
         let admin = admin(&format!("{},{}", nobody(), peer.address));
-        let cluster = admin.describe_cluster(false, false, SOON).await.unwrap();
+        let cluster = admin.run(DescribeCluster::default(), SOON).await.unwrap();
         assert_eq!(cluster.nodes[0].id, 1);
         admin.close(SOON).await.unwrap();
     }
@@ -310,7 +312,7 @@ async fn nobody_at_all_is_said_at_the_deadline() {
     let address = nobody();
     let begin = Instant::now();
     let error = admin(&address)
-        .list_topics(false, Some(SECOND))
+        .run(ListTopics::default(), Some(SECOND))
         .await
         .unwrap_err();
     assert!(begin.elapsed() >= SECOND && begin.elapsed() < 20 * SECOND);
@@ -335,7 +337,7 @@ async fn http_and_tls_are_recognised_at_once() {
         let peer = stranger(bytes).await;
         let begin = Instant::now();
         let error = admin(&peer.address)
-            .list_topics(false, None)
+            .run(ListTopics::default(), None)
             .await
             .unwrap_err();
         assert!(
@@ -355,7 +357,7 @@ async fn a_broker_that_closes_at_the_first_question_is_named() {
         )
         .await;
     let error = admin(&peer.address)
-        .list_topics(false, Some(2 * SECOND))
+        .run(ListTopics::default(), Some(2 * SECOND))
         .await
         .unwrap_err();
     assert!(error.message().contains("not a Kafka broker"), "{error}");
@@ -378,10 +380,11 @@ async fn a_connection_cut_in_the_middle_of_an_answer_is_made_again() {
     .await;
     assert_eq!(
         admin(&peer.address)
-            .describe_cluster(false, false, SOON)
+            .run(DescribeCluster::default(), SOON)
             .await
             .unwrap()
-            .controller,
+            .controller
+            .map(|node| node.id),
         Some(1)
     );
     assert_eq!(peer.connections.load(Ordering::Relaxed), 2);
@@ -402,10 +405,11 @@ async fn an_answer_byte_by_byte_is_an_answer() {
     .await;
     assert_eq!(
         admin(&peer.address)
-            .describe_cluster(false, false, SOON)
+            .run(DescribeCluster::default(), SOON)
             .await
             .unwrap()
-            .controller,
+            .controller
+            .map(|node| node.id),
         Some(1)
     );
 }
@@ -424,10 +428,11 @@ async fn a_wrong_correlation_id_ends_the_connection() {
     .await;
     assert_eq!(
         admin(&peer.address)
-            .describe_cluster(false, false, SOON)
+            .run(DescribeCluster::default(), SOON)
             .await
             .unwrap()
-            .controller,
+            .controller
+            .map(|node| node.id),
         Some(1)
     );
     assert_eq!(peer.connections.load(Ordering::Relaxed), 2);
@@ -446,10 +451,11 @@ async fn a_slow_answer_meets_the_deadline_of_its_request() {
     let admin = Admin::new(config, &Handle::current(), None).unwrap();
     assert_eq!(
         admin
-            .describe_cluster(false, false, SOON)
+            .run(DescribeCluster::default(), SOON)
             .await
             .unwrap()
-            .controller,
+            .controller
+            .map(|node| node.id),
         Some(1)
     );
 }
@@ -463,19 +469,22 @@ async fn a_wait_without_end_is_none_too_long() {
     assert_eq!(delivery.wait(forever).await.unwrap().offset, 7);
     producer.close(forever).await.unwrap();
     let admin = admin(&peer.address);
-    admin.describe_cluster(false, false, forever).await.unwrap();
+    admin
+        .run(DescribeCluster::default(), forever)
+        .await
+        .unwrap();
     admin.close(forever).await.unwrap();
 }
 
 #[tokio::test]
 async fn what_a_broker_refuses_or_does_not_know_is_said() {
     let peer = Peer::start(|stream, _, port| broker(stream, port, |_, _| Duration::ZERO)).await;
-    let (_, result) = admin(&peer.address)
-        .delete_topics(&["t".to_owned()], SOON)
+    let topics = vec!["t".to_owned()];
+    let error = admin(&peer.address)
+        .run(DeleteTopics { topics }, SOON)
         .await
-        .unwrap()
-        .remove(0);
-    let error = result.unwrap_err();
+        .unwrap_err();
+    assert_eq!(error.failures().len(), 1);
     assert_eq!(
         (error.kind(), error.api()),
         (Kind::Unsupported, Some("DeleteTopics"))
@@ -487,8 +496,12 @@ async fn what_a_broker_refuses_or_does_not_know_is_said() {
         replication: -1,
         config: BTreeMap::new(),
     };
+    let call = CreateTopics {
+        topics: vec![topic],
+        validate_only: false,
+    };
     let error = admin(&peer.address)
-        .create_topics(&[topic], false, Some(SECOND))
+        .run(call, Some(SECOND))
         .await
         .unwrap_err();
     assert!(error.message().contains("closed the connection"), "{error}");
@@ -1176,7 +1189,7 @@ async fn dropping_the_last_handle_hangs_up() {
     })
     .await;
     let admin = admin(&peer.address);
-    admin.describe_cluster(false, false, SOON).await.unwrap();
+    admin.run(DescribeCluster::default(), SOON).await.unwrap();
     drop(admin);
     tokio::time::timeout(3 * SECOND, closed.recv())
         .await
@@ -1212,7 +1225,7 @@ async fn what_is_known_needs_no_time_and_the_rest_is_late_at_once() {
             .is_some_and(|chunks| chunks.is_empty())
     );
     let admin = admin(&peer.address);
-    let error = admin.list_topics(false, NOW).await.unwrap_err();
+    let error = admin.run(ListTopics::default(), NOW).await.unwrap_err();
     assert!(error.message().contains(&peer.address), "{error}");
     assert!(begin.elapsed() < 5 * SECOND);
 }
@@ -1226,7 +1239,7 @@ async fn a_dead_address_is_told_at_once() {
     let runtime = Handle::current();
     let admin = Admin::new(config, &runtime, Some(Arc::clone(&events))).unwrap();
     // The call has a minute; what keeps it from succeeding is told while it waits.
-    let call = admin.list_topics(false, None);
+    let call = admin.run(ListTopics::default(), None);
     let waked = tokio::select! {
         _ = call => panic!("there is nobody who could answer"),
         waked = tokio::time::timeout(10 * SECOND, woken.recv()) => waked,

@@ -22,6 +22,7 @@ use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
 use ottla_broker::{Broker, BrokerConfig};
+use ottla_client::verbs::cluster::DescribeCluster;
 use ottla_client::{
     Admin, Chunk, Config, Consumer, Decode, Error, Fetched, NoHeaders, Producer, Role, Row, Start,
 };
@@ -151,7 +152,7 @@ async fn come_and_go(number: usize, bootstrap: &str) {
     match number % 3 {
         0 => {
             let admin = Admin::new(settings(Role::Admin, bootstrap, &[]), &runtime, None).unwrap();
-            let cluster = admin.describe_cluster(false, false, SOON).await.unwrap();
+            let cluster = admin.run(DescribeCluster::default(), SOON).await.unwrap();
             assert_eq!(cluster.nodes.len(), 1);
             admin.close(SOON).await.unwrap();
         }

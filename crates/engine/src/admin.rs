@@ -1,6 +1,17 @@
-//! A client that only makes calls.
+//! A client that only makes calls, and the calls that its callers know by names, in a file for each noun.
+
+pub mod cluster;
+pub mod delegation_tokens;
+pub mod groups;
+pub mod producers;
+pub mod topics;
+pub mod transactions;
+mod verb;
 
 use std::sync::Arc;
+
+pub use self::verb::{Ask, Verb, Visitor};
+pub use crate::call::{FROZENSET, UUID};
 
 use crate::config::Config;
 use crate::engine::Engine;
@@ -25,4 +36,15 @@ impl Engine<Admin> {
     pub fn admin(config: Arc<Config>, seed: u64) -> Engine<Admin> {
         Engine::with_client(config, seed, Admin)
     }
+}
+
+/// Shows the verb of this name to `visitor`; `None` if there is no such verb.
+pub fn find<V: Visitor>(name: &str, visitor: V) -> Option<V::Value> {
+    cluster::find(name, visitor)
+        .or_else(|visitor| delegation_tokens::find(name, visitor))
+        .or_else(|visitor| groups::find(name, visitor))
+        .or_else(|visitor| producers::find(name, visitor))
+        .or_else(|visitor| topics::find(name, visitor))
+        .or_else(|visitor| transactions::find(name, visitor))
+        .ok()
 }

@@ -117,6 +117,34 @@ struct Facts {
     /// The request, or an earlier attempt of it, may have been carried out.
     may_be_done: bool,
     evidence: Option<Evidence>,
+    failures: Vec<(Item, Error)>,
+}
+
+/// An item of a call about many: a topic, a group or the like by its name, or a partition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Item {
+    /// By its name.
+    Name(String),
+    /// A partition of a topic.
+    Partition(Arc<str>, i32),
+}
+
+impl From<String> for Item {
+    fn from(name: String) -> Item {
+        Item::Name(name)
+    }
+}
+
+impl From<Arc<str>> for Item {
+    fn from(name: Arc<str>) -> Item {
+        Item::Name(name.to_string())
+    }
+}
+
+impl From<(Arc<str>, i32)> for Item {
+    fn from((topic, partition): (Arc<str>, i32)) -> Item {
+        Item::Partition(topic, partition)
+    }
 }
 
 /// An error of a client operation. Cheap to clone: one failure is often reported to many waiters.
@@ -142,6 +170,7 @@ impl Error {
             truncation: None,
             may_be_done: false,
             evidence: None,
+            failures: Vec::new(),
         }))
     }
 
@@ -258,6 +287,13 @@ impl Error {
         self
     }
 
+    /// The first of these errors, with all of them: `None` if there are none.
+    pub(crate) fn first_of(failures: Vec<(Item, Error)>) -> Option<Error> {
+        let (_, mut first) = failures.first()?.clone();
+        Arc::make_mut(&mut first.0).failures = failures;
+        Some(first)
+    }
+
     /// What it tells about the age of the broker.
     pub(crate) fn evidence(&self) -> Option<Evidence> {
         self.0.evidence
@@ -366,6 +402,12 @@ impl Error {
     /// The offsets of a truncated log, for `Kind::Truncated`.
     pub fn truncation(&self) -> Option<Truncation> {
         self.0.truncation
+    }
+
+    /// The items of the call that failed, each with its own error. The first of them is this one. Empty if the call failed as a
+    /// whole.
+    pub fn failures(&self) -> &[(Item, Error)] {
+        &self.0.failures
     }
 
     /// What is known about the fate of a produced record.

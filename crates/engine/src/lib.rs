@@ -45,6 +45,6 @@ pub use cluster::{Action, CoordinatorType, Dial, Expected, LinkId};
 pub use config::{Config, ConfigError, Role};
 pub use connection::frame;
 pub use engine::Engine;
-pub use error::{Damage, Error, Kind, Truncation, Written};
+pub use error::{Damage, Error, Item, Kind, Truncation, Written};
 pub use fetch::fetched;
 pub use ottla_protocol::{ErrorCode, Frame, messages};

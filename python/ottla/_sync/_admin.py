@@ -90,7 +90,8 @@ class Admin:
             ClosedError: The client is closed.
             KafkaError: A broker refused, or none answered in time.
         """
-        self._core.create_topics(topics, validate_only, timeout).wait()
+        listed = [topics] if isinstance(topics, (str, NewTopic)) else topics
+        self._core.call("create_topics", timeout, topics=listed, validate_only=validate_only).wait()
 
     def delete_topics(self, topics: str | Iterable[str], *, timeout: float | None = None) -> None:
         """Deletes topics and all their records.
@@ -105,7 +106,7 @@ class Admin:
             ClosedError: The client is closed.
             KafkaError: A broker refused, or none answered in time.
         """
-        self._core.delete_topics(topics, timeout).wait()
+        self._core.call("delete_topics", timeout, topics=topics).wait()
 
     def list_topics(self, *, internal: bool = False, timeout: float | None = None) -> list[str]:
         """Lists the names of all topics, sorted.
@@ -118,7 +119,7 @@ class Admin:
             ClosedError: The client is closed.
             KafkaError: A broker refused, or none answered in time.
         """
-        topics: list[str] = self._core.list_topics(internal, timeout).wait()
+        topics: list[str] = self._core.call("list_topics", timeout, internal=internal).wait()
         return topics
 
     def describe_topics(
@@ -138,7 +139,7 @@ class Admin:
             ClosedError: The client is closed.
             KafkaError: A broker refused, or none answered in time.
         """
-        described: dict[str, TopicDescription] = self._core.describe_topics(topics, timeout).wait()
+        described: dict[str, TopicDescription] = self._core.call("describe_topics", timeout, topics=topics).wait()
         return described
 
     def describe_cluster(
@@ -164,8 +165,11 @@ class Admin:
             ClosedError: The client is closed.
             KafkaError: A broker refused, or none answered in time.
         """
-        described: ClusterDescription = self._core.describe_cluster(
-            include_authorized_operations, include_fenced_brokers, timeout
+        described: ClusterDescription = self._core.call(
+            "describe_cluster",
+            timeout,
+            include_authorized_operations=include_authorized_operations,
+            include_fenced_brokers=include_fenced_brokers,
         ).wait()
         return described
 
@@ -190,7 +194,8 @@ class Admin:
             ClosedError: The client is closed.
             KafkaError: A broker refused, or none answered in time.
         """
-        described: dict[TopicPartition, list[ProducerState]] = self._core.describe_producers(partitions, timeout).wait()
+        described: dict[TopicPartition, list[ProducerState]]
+        described = self._core.call("describe_producers", timeout, partitions=partitions).wait()
         return described
 
     def list_groups(self, *, timeout: float | None = None) -> list[GroupListing]:
@@ -209,7 +214,7 @@ class Admin:
             ClosedError: The client is closed.
             KafkaError: A broker refused, or one did not answer in time.
         """
-        groups: list[GroupListing] = self._core.list_groups(timeout).wait()
+        groups: list[GroupListing] = self._core.call("list_groups", timeout).wait()
         return groups
 
     def describe_groups(
@@ -233,7 +238,7 @@ class Admin:
             ClosedError: The client is closed.
             KafkaError: A broker refused, or none answered in time.
         """
-        described: dict[str, GroupDescription] = self._core.describe_groups(groups, timeout).wait()
+        described: dict[str, GroupDescription] = self._core.call("describe_groups", timeout, groups=groups).wait()
         return described
 
     def list_transactions(self, *, timeout: float | None = None) -> list[TransactionListing]:
@@ -249,7 +254,7 @@ class Admin:
             ClosedError: The client is closed.
             KafkaError: A broker refused, or one did not answer in time.
         """
-        found: list[TransactionListing] = self._core.list_transactions(timeout).wait()
+        found: list[TransactionListing] = self._core.call("list_transactions", timeout).wait()
         return found
 
     def describe_transactions(
@@ -276,7 +281,7 @@ class Admin:
             KafkaError: A broker refused, or none answered in time.
         """
         described: dict[str, TransactionDescription]
-        described = self._core.describe_transactions(transactional_ids, timeout).wait()
+        described = self._core.call("describe_transactions", timeout, transactional_ids=transactional_ids).wait()
         return described
 
     def fence_producers(
@@ -300,7 +305,8 @@ class Admin:
             ClosedError: The client is closed.
             KafkaError: A broker refused, or none answered in time.
         """
-        fenced: dict[str, FencedProducer] = self._core.fence_producers(transactional_ids, timeout).wait()
+        fenced: dict[str, FencedProducer]
+        fenced = self._core.call("fence_producers", timeout, transactional_ids=transactional_ids).wait()
         return fenced
 
     def force_terminate_transaction(self, transactional_id: str, *, timeout: float | None = None) -> None:
@@ -316,7 +322,7 @@ class Admin:
             ClosedError: The client is closed.
             KafkaError: A broker refused, or none answered in time.
         """
-        self._core.fence_producers(transactional_id, timeout).wait()
+        self._core.call("fence_producers", timeout, transactional_ids=transactional_id).wait()
 
     def abort_transaction(
         self,
@@ -348,7 +354,14 @@ class Admin:
             ClosedError: The client is closed.
             KafkaError: A broker refused, or none answered in time.
         """
-        self._core.abort_transaction(partition, producer_id, producer_epoch, coordinator_epoch, timeout).wait()
+        self._core.call(
+            "abort_transaction",
+            timeout,
+            partition=partition,
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
+            coordinator_epoch=coordinator_epoch,
+        ).wait()
 
     def create_delegation_token(
         self,
@@ -376,7 +389,9 @@ class Admin:
             KafkaError: A broker refused, or none answered in time.
         """
         lifetime = milliseconds("max_lifetime", max_lifetime)
-        made: DelegationToken = self._core.create_delegation_token(owner, list(renewers), lifetime, timeout).wait()
+        made: DelegationToken = self._core.call(
+            "create_delegation_token", timeout, owner=owner, renewers=list(renewers), max_lifetime_ms=lifetime
+        ).wait()
         return made
 
     def renew_delegation_token(
@@ -398,7 +413,7 @@ class Admin:
         """
         hmac = token if isinstance(token, bytes) else token.hmac
         millis = milliseconds("period", period)
-        expires: int = self._core.renew_delegation_token(hmac, millis, timeout).wait()
+        expires: int = self._core.call("renew_delegation_token", timeout, hmac=hmac, period_ms=millis).wait()
         return expires
 
     def expire_delegation_token(
@@ -420,7 +435,7 @@ class Admin:
         """
         hmac = token if isinstance(token, bytes) else token.hmac
         millis = milliseconds("period", period)
-        expires: int = self._core.expire_delegation_token(hmac, millis, timeout).wait()
+        expires: int = self._core.call("expire_delegation_token", timeout, hmac=hmac, period_ms=millis).wait()
         return expires
 
     def describe_delegation_tokens(
@@ -437,7 +452,8 @@ class Admin:
             KafkaError: A broker refused, or none answered in time.
         """
         wanted = None if owners is None else list(owners)
-        found: list[DelegationToken] = self._core.describe_delegation_tokens(wanted, timeout).wait()
+        found: list[DelegationToken]
+        found = self._core.call("describe_delegation_tokens", timeout, owners=wanted).wait()
         return found
 
     def metrics(self) -> Metrics:

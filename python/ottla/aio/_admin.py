@@ -94,7 +94,8 @@ class Admin:
             ClosedError: The client is closed.
             KafkaError: A broker refused, or none answered in time.
         """
-        await self._core.create_topics(topics, validate_only, timeout)
+        listed = [topics] if isinstance(topics, (str, NewTopic)) else topics
+        await self._core.call("create_topics", timeout, topics=listed, validate_only=validate_only)
 
     async def delete_topics(self, topics: str | Iterable[str], *, timeout: float | None = None) -> None:
         """Deletes topics and all their records.
@@ -109,7 +110,7 @@ class Admin:
             ClosedError: The client is closed.
             KafkaError: A broker refused, or none answered in time.
         """
-        await self._core.delete_topics(topics, timeout)
+        await self._core.call("delete_topics", timeout, topics=topics)
 
     async def list_topics(self, *, internal: bool = False, timeout: float | None = None) -> list[str]:
         """Lists the names of all topics, sorted.
@@ -122,7 +123,7 @@ class Admin:
             ClosedError: The client is closed.
             KafkaError: A broker refused, or none answered in time.
         """
-        topics: list[str] = await self._core.list_topics(internal, timeout)
+        topics: list[str] = await self._core.call("list_topics", timeout, internal=internal)
         return topics
 
     async def describe_topics(
@@ -142,7 +143,7 @@ class Admin:
             ClosedError: The client is closed.
             KafkaError: A broker refused, or none answered in time.
         """
-        described: dict[str, TopicDescription] = await self._core.describe_topics(topics, timeout)
+        described: dict[str, TopicDescription] = await self._core.call("describe_topics", timeout, topics=topics)
         return described
 
     async def describe_cluster(
@@ -168,8 +169,11 @@ class Admin:
             ClosedError: The client is closed.
             KafkaError: A broker refused, or none answered in time.
         """
-        described: ClusterDescription = await self._core.describe_cluster(
-            include_authorized_operations, include_fenced_brokers, timeout
+        described: ClusterDescription = await self._core.call(
+            "describe_cluster",
+            timeout,
+            include_authorized_operations=include_authorized_operations,
+            include_fenced_brokers=include_fenced_brokers,
         )
         return described
 
@@ -194,7 +198,8 @@ class Admin:
             ClosedError: The client is closed.
             KafkaError: A broker refused, or none answered in time.
         """
-        described: dict[TopicPartition, list[ProducerState]] = await self._core.describe_producers(partitions, timeout)
+        described: dict[TopicPartition, list[ProducerState]]
+        described = await self._core.call("describe_producers", timeout, partitions=partitions)
         return described
 
     async def list_groups(self, *, timeout: float | None = None) -> list[GroupListing]:
@@ -213,7 +218,7 @@ class Admin:
             ClosedError: The client is closed.
             KafkaError: A broker refused, or one did not answer in time.
         """
-        groups: list[GroupListing] = await self._core.list_groups(timeout)
+        groups: list[GroupListing] = await self._core.call("list_groups", timeout)
         return groups
 
     async def describe_groups(
@@ -237,7 +242,7 @@ class Admin:
             ClosedError: The client is closed.
             KafkaError: A broker refused, or none answered in time.
         """
-        described: dict[str, GroupDescription] = await self._core.describe_groups(groups, timeout)
+        described: dict[str, GroupDescription] = await self._core.call("describe_groups", timeout, groups=groups)
         return described
 
     async def list_transactions(self, *, timeout: float | None = None) -> list[TransactionListing]:
@@ -253,7 +258,7 @@ class Admin:
             ClosedError: The client is closed.
             KafkaError: A broker refused, or one did not answer in time.
         """
-        found: list[TransactionListing] = await self._core.list_transactions(timeout)
+        found: list[TransactionListing] = await self._core.call("list_transactions", timeout)
         return found
 
     async def describe_transactions(
@@ -280,7 +285,7 @@ class Admin:
             KafkaError: A broker refused, or none answered in time.
         """
         described: dict[str, TransactionDescription]
-        described = await self._core.describe_transactions(transactional_ids, timeout)
+        described = await self._core.call("describe_transactions", timeout, transactional_ids=transactional_ids)
         return described
 
     async def fence_producers(
@@ -304,7 +309,8 @@ class Admin:
             ClosedError: The client is closed.
             KafkaError: A broker refused, or none answered in time.
         """
-        fenced: dict[str, FencedProducer] = await self._core.fence_producers(transactional_ids, timeout)
+        fenced: dict[str, FencedProducer]
+        fenced = await self._core.call("fence_producers", timeout, transactional_ids=transactional_ids)
         return fenced
 
     async def force_terminate_transaction(self, transactional_id: str, *, timeout: float | None = None) -> None:
@@ -320,7 +326,7 @@ class Admin:
             ClosedError: The client is closed.
             KafkaError: A broker refused, or none answered in time.
         """
-        await self._core.fence_producers(transactional_id, timeout)
+        await self._core.call("fence_producers", timeout, transactional_ids=transactional_id)
 
     async def abort_transaction(
         self,
@@ -352,7 +358,14 @@ class Admin:
             ClosedError: The client is closed.
             KafkaError: A broker refused, or none answered in time.
         """
-        await self._core.abort_transaction(partition, producer_id, producer_epoch, coordinator_epoch, timeout)
+        await self._core.call(
+            "abort_transaction",
+            timeout,
+            partition=partition,
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
+            coordinator_epoch=coordinator_epoch,
+        )
 
     async def create_delegation_token(
         self,
@@ -380,7 +393,9 @@ class Admin:
             KafkaError: A broker refused, or none answered in time.
         """
         lifetime = milliseconds("max_lifetime", max_lifetime)
-        made: DelegationToken = await self._core.create_delegation_token(owner, list(renewers), lifetime, timeout)
+        made: DelegationToken = await self._core.call(
+            "create_delegation_token", timeout, owner=owner, renewers=list(renewers), max_lifetime_ms=lifetime
+        )
         return made
 
     async def renew_delegation_token(
@@ -402,7 +417,7 @@ class Admin:
         """
         hmac = token if isinstance(token, bytes) else token.hmac
         millis = milliseconds("period", period)
-        expires: int = await self._core.renew_delegation_token(hmac, millis, timeout)
+        expires: int = await self._core.call("renew_delegation_token", timeout, hmac=hmac, period_ms=millis)
         return expires
 
     async def expire_delegation_token(
@@ -424,7 +439,7 @@ class Admin:
         """
         hmac = token if isinstance(token, bytes) else token.hmac
         millis = milliseconds("period", period)
-        expires: int = await self._core.expire_delegation_token(hmac, millis, timeout)
+        expires: int = await self._core.call("expire_delegation_token", timeout, hmac=hmac, period_ms=millis)
         return expires
 
     async def describe_delegation_tokens(
@@ -441,7 +456,8 @@ class Admin:
             KafkaError: A broker refused, or none answered in time.
         """
         wanted = None if owners is None else list(owners)
-        found: list[DelegationToken] = await self._core.describe_delegation_tokens(wanted, timeout)
+        found: list[DelegationToken]
+        found = await self._core.call("describe_delegation_tokens", timeout, owners=wanted)
         return found
 
     def metrics(self) -> Metrics:

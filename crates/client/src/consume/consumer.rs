@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
-use ottla_engine::call::{EARLIEST, FoundOffset, LATEST};
+use ottla_engine::call::{EARLIEST, FoundOffset, LATEST, PartitionInfo};
 use ottla_engine::consumer::{Consumer as Work, Generation, Pulse, Sharers};
 use ottla_engine::engine::closed_error;
 use ottla_engine::metrics::Metric;
@@ -24,7 +24,6 @@ use crate::consume::decoding::{Decoding, Done, Next, Outcome};
 use crate::consume::pending_records::Unread;
 use crate::consume::raised_errors::Raised;
 use crate::consume::rebalances::{LastCommit, Listeners, Polled, Turn};
-use crate::metadata::PartitionInfo;
 use crate::net::transport::{deadline, now, timeout_at};
 use crate::runtime::calls;
 use crate::runtime::driver::{Driver, JOIN_TIMEOUT};

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use ottla_engine::call::PartitionInfo;
 use ottla_engine::engine::closed_error;
 use ottla_engine::metrics::Metric;
 use ottla_engine::producer::{Done, NotAppended, Producer as Work, Waited, check_topic};
@@ -10,7 +11,6 @@ pub use ottla_engine::producer::{NoHeaders, Row};
 use ottla_engine::{Change, Config, Engine, Error, Kind, Role};
 use tokio::runtime::Handle;
 
-use crate::metadata::PartitionInfo;
 use crate::net::transport::{deadline, now, now_ms};
 use crate::produce::deliveries::{Deliveries, DeliveriesBuilder};
 use crate::produce::delivery::{Completion, Delivery, Ledger, UnobservedFailures};

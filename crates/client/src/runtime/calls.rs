@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ottla_engine::call::{Call, CallId, DescribeTopics, EARLIEST, FoundOffset, ListOffsets};
+use ottla_engine::call::{
+    Call, CallId, DescribeTopics, EARLIEST, FoundOffset, ListOffsets, PartitionInfo,
+};
 use ottla_engine::{Change, Engine, Error, Kind};
 
-use crate::metadata::PartitionInfo;
 use crate::net::transport::{deadline, now};
 use crate::runtime::driver::Driver;
 use crate::runtime::shell::Publish;
@@ -29,7 +30,16 @@ pub(crate) async fn ask<W: Publish, C: Call>(
     call: C,
     timeout: Option<Duration>,
 ) -> Result<C::Answer, Error> {
-    let deadline = deadline(timeout.unwrap_or(driver.config().default_api_timeout));
+    let timeout = timeout.unwrap_or(driver.config().default_api_timeout);
+    ask_until(driver, call, deadline(timeout)).await
+}
+
+/// Makes a call and waits for its end, at most until `deadline`.
+pub(crate) async fn ask_until<W: Publish, C: Call>(
+    driver: &Driver<W>,
+    call: C,
+    deadline: Instant,
+) -> Result<C::Answer, Error> {
     let ticket = driver.with(|engine, now| engine.ask(now, call, deadline));
     let waiting = Waiting {
         driver,
@@ -102,6 +112,6 @@ pub(crate) async fn partitions_for<W: Publish>(
 }
 
 /// An answer that lacks what every broker's has.
-pub(crate) fn unexpected() -> Error {
+fn unexpected() -> Error {
     Error::new(Kind::Protocol, "the answer is not the one to this call")
 }

@@ -25,6 +25,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use ottla_client::verbs::cluster::DescribeCluster;
+use ottla_client::verbs::topics::ListTopics;
 use ottla_client::{
     Admin, Chunk, Config, Consumer, Decode, Error, Fetched, Kind, NoHeaders, Producer, Role, Row,
     Start,
@@ -213,10 +215,15 @@ async fn administer(bootstrap: &str, seed: u64) {
     bounded(
         "describe_cluster",
         CALL,
-        admin.describe_cluster(false, false, Some(CALL)),
+        admin.run(DescribeCluster::default(), Some(CALL)),
     )
     .await;
-    bounded("list_topics", CALL, admin.list_topics(false, Some(CALL))).await;
+    bounded(
+        "list_topics",
+        CALL,
+        admin.run(ListTopics::default(), Some(CALL)),
+    )
+    .await;
     bounded("close", CALL, admin.close(Some(CALL))).await;
 }
 

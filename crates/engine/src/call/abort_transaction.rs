@@ -7,19 +7,19 @@ use ottla_protocol::messages::write_txn_markers_request::{
     WritableTxnMarker, WritableTxnMarkerTopic,
 };
 use ottla_protocol::{ApiKey, ErrorCode};
+use serde::Deserialize;
 
 use super::interface::only;
+use super::values::TopicPartition;
 use super::{About, Asked, Call, Target, partitions};
 use crate::api::{Request, Response};
 use crate::error::Error;
 
 /// Aborts the open transaction of a producer in one partition.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Deserialize)]
 pub struct AbortTransaction {
-    /// The topic.
-    pub topic: Arc<str>,
     /// The partition.
-    pub partition: i32,
+    pub partition: TopicPartition,
     /// The producer's id.
     pub producer_id: i64,
     /// The producer's epoch in the transaction.
@@ -38,13 +38,13 @@ impl Call for AbortTransaction {
     }
 
     fn target(&self, _: usize) -> Target {
-        Target::Leader(Arc::clone(&self.topic), self.partition)
+        Target::Leader(Arc::clone(&self.partition.topic), self.partition.partition)
     }
 
     fn request(&self, _: &[usize], _: &About<'_>) -> Request {
         let topic = WritableTxnMarkerTopic {
-            name: (&*self.topic).into(),
-            partition_indexes: [self.partition].into_iter().collect(),
+            name: (&*self.partition.topic).into(),
+            partition_indexes: [self.partition.partition].into_iter().collect(),
             ..Default::default()
         };
         let marker = WritableTxnMarker {
@@ -76,7 +76,7 @@ impl Call for AbortTransaction {
                 )
             })
         });
-        let wanted = std::iter::once((&self.topic, self.partition));
+        let wanted = std::iter::once((&self.partition.topic, self.partition.partition));
         partitions::results(wanted, rows, |code| match code.is_error() {
             true => Err(Error::from_code(*code, None)),
             false => Ok(()),

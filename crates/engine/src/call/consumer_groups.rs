@@ -8,7 +8,7 @@ use ottla_protocol::messages::consumer_group_describe_response::{
 };
 use ottla_protocol::{ApiKey, ErrorCode};
 
-use super::groups::{Epochs, GroupDescription, MemberDescription};
+use super::groups::{GroupDescription, MemberDescription};
 use super::interface::results;
 use super::membership::CONSUMER;
 use super::{About, Asked, Call, Target, partitions};
@@ -78,10 +78,8 @@ fn described(row: &DescribedGroup) -> Result<GroupDescription, Error> {
         protocol_type: CONSUMER.to_owned(),
         protocol: row.assignor_name.to_string(),
         members,
-        epochs: Some(Epochs {
-            group: row.group_epoch,
-            assignment: row.assignment_epoch,
-        }),
+        epoch: Some(row.group_epoch),
+        assignment_epoch: Some(row.assignment_epoch),
     })
 }
 
@@ -89,7 +87,7 @@ fn described_member(row: &Member) -> MemberDescription {
     let mut topics: Vec<_> = row
         .subscribed_topic_names
         .iter()
-        .map(|it| (&**it).into())
+        .map(|it| it.to_string())
         .collect();
     topics.sort();
     MemberDescription {
@@ -101,9 +99,9 @@ fn described_member(row: &Member) -> MemberDescription {
         metadata: bytes::Bytes::new(),
         assignment_data: bytes::Bytes::new(),
         epoch: Some(row.member_epoch),
-        target: Some(assigned(&row.target_assignment)),
-        topics: Some(topics),
-        regex: row
+        target_assignment: Some(assigned(&row.target_assignment)),
+        subscribed_topics: Some(topics),
+        subscribed_pattern: row
             .subscribed_topic_regex
             .as_ref()
             .filter(|it| !it.is_empty())

@@ -6,7 +6,7 @@ use super::interface::Retry;
 use crate::error::Error;
 
 /// A change is retried if another broker is the controller, or if the controller wants it later (KIP-599).
-pub(super) fn retry(error: &Error) -> Retry {
+pub(crate) fn retry(error: &Error) -> Retry {
     Retry::after_pause_if(matches!(
         error.code(),
         Some(ErrorCode::NOT_CONTROLLER | ErrorCode::THROTTLING_QUOTA_EXCEEDED)
@@ -15,7 +15,7 @@ pub(super) fn retry(error: &Error) -> Retry {
 
 /// What the controller's row says about a topic. `earlier` is what an earlier attempt of the call may have done to it, if that
 /// would explain the code: whether that attempt or somebody else did it is not known.
-pub(super) fn result(
+pub(crate) fn result(
     topic: &str,
     code: ErrorCode,
     text: Option<&str>,

@@ -4,8 +4,10 @@ use ottla_protocol::messages::{
     DescribeClusterRequest, DescribeClusterResponse, MetadataRequest, MetadataResponse,
 };
 use ottla_protocol::{ApiKey, ErrorCode};
+use serde::Serialize;
 
 use super::interface::{left_out, only};
+use super::values::operations;
 use super::{About, Asked, Call, Target};
 use crate::api::{Request, Response};
 use crate::error::Error;
@@ -18,7 +20,7 @@ const WITH_OPERATIONS: std::ops::RangeInclusive<i16> = 8..=10;
 const NOT_REQUESTED: i32 = i32::MIN;
 
 /// A broker of the cluster.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Node {
     /// Its id.
     pub id: i32,
@@ -29,21 +31,22 @@ pub struct Node {
     /// Its rack, if it names one.
     pub rack: Option<String>,
     /// Whether it is fenced: registered, but not in service (KIP-1073).
-    pub fenced: bool,
+    pub is_fenced: bool,
 }
 
 /// The cluster as a broker describes it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ClusterDescription {
     /// Its id; brokers before 0.10.1 report none.
     pub cluster_id: Option<String>,
-    /// The controller's id, if there is a controller at the moment.
-    pub controller: Option<i32>,
+    /// The controller, if there is one among the brokers at the moment.
+    pub controller: Option<Node>,
     /// Its brokers, by id.
     pub nodes: Vec<Node>,
     /// The operations that the client is authorized for: bit n is the operation with Kafka's code n. `None` if the call did not
     /// request them, or the broker is too old to return them.
-    pub operations: Option<i32>,
+    #[serde(serialize_with = "operations")]
+    pub authorized_operations: Option<i32>,
 }
 
 impl ClusterDescription {
@@ -56,9 +59,9 @@ impl ClusterDescription {
         nodes.sort_by_key(|node| node.id);
         ClusterDescription {
             cluster_id: cluster_id.map(str::to_owned),
-            controller: Some(controller).filter(|id| *id >= 0),
+            controller: nodes.iter().find(|node| node.id == controller).cloned(),
             nodes,
-            operations: Some(operations).filter(|bits| *bits != NOT_REQUESTED),
+            authorized_operations: Some(operations).filter(|bits| *bits != NOT_REQUESTED),
         }
     }
 }
@@ -115,7 +118,7 @@ fn described(answer: &DescribeClusterResponse) -> Result<ClusterDescription, Err
         host: broker.host.to_string(),
         port: broker.port,
         rack: broker.rack.as_ref().map(|rack| rack.to_string()),
-        fenced: broker.is_fenced,
+        is_fenced: broker.is_fenced,
     });
     Ok(ClusterDescription::new(
         Some(&answer.cluster_id),
@@ -173,7 +176,7 @@ fn in_metadata(answer: &MetadataResponse) -> Result<ClusterDescription, Error> {
         host: broker.host.to_string(),
         port: broker.port,
         rack: broker.rack.as_ref().map(|rack| rack.to_string()),
-        fenced: false,
+        is_fenced: false,
     });
     Ok(ClusterDescription::new(
         answer.cluster_id.as_deref(),

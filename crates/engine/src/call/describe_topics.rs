@@ -6,11 +6,43 @@ use ottla_protocol::messages::metadata_request::MetadataRequestTopic;
 use ottla_protocol::messages::metadata_response::MetadataResponseTopic;
 use ottla_protocol::messages::{MetadataRequest, MetadataResponse};
 use ottla_protocol::{ApiKey, ErrorCode, Uuid};
+use serde::Serialize;
 
 use super::interface::{Retry, left_out, only, results};
 use super::{About, Asked, Call, Target};
 use crate::api::{Request, Response};
 use crate::error::Error;
+
+/// A partition as metadata describes it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct PartitionInfo {
+    /// The partition's number.
+    pub partition: i32,
+    /// The leader's broker id; -1 if there is none at the moment.
+    pub leader: i32,
+    /// Ids of the brokers that hold a replica.
+    pub replicas: Vec<i32>,
+    /// Ids of the brokers whose replica is in sync.
+    pub in_sync: Vec<i32>,
+}
+
+impl PartitionInfo {
+    /// The partitions of a topic, by their numbers.
+    pub fn of(topic: &MetadataResponseTopic) -> Vec<PartitionInfo> {
+        let mut partitions: Vec<_> = topic
+            .partitions
+            .iter()
+            .map(|row| PartitionInfo {
+                partition: row.partition_index,
+                leader: row.leader_id,
+                replicas: row.replica_nodes.to_vec(),
+                in_sync: row.isr_nodes.to_vec(),
+            })
+            .collect();
+        partitions.sort_by_key(|row| row.partition);
+        partitions
+    }
+}
 
 /// Topics with their partitions, as any broker knows them. An item is a topic.
 #[derive(Clone, Debug)]

@@ -5,24 +5,36 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ottla_protocol::ApiKey;
+use serde::{Deserialize, Serialize};
 
 use super::interface::Retry;
 use super::transactional::InitTransactions;
-use super::{About, Asked, Call, ProducerIdentity, Target};
+use super::values::{ByItem, names};
+use super::{About, Asked, Call, Target};
 use crate::api::{Request, Response};
 use crate::error::Error;
 
+/// Who a transactional id's producer would be, after the one before was fenced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct FencedProducer {
+    /// The producer's id.
+    pub producer_id: i64,
+    /// The producer's epoch.
+    pub producer_epoch: i16,
+}
+
 /// Fences the producers of transactional ids. An item is one of them.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Deserialize)]
 pub struct FenceProducers {
     /// The transactional ids.
-    pub ids: Vec<Arc<str>>,
+    #[serde(deserialize_with = "names")]
+    pub transactional_ids: Vec<Arc<str>>,
 }
 
 impl FenceProducers {
     fn init(&self, item: usize) -> Option<InitTransactions> {
         Some(InitTransactions {
-            id: Arc::clone(self.ids.get(item)?),
+            id: Arc::clone(self.transactional_ids.get(item)?),
             // Nobody begins a transaction with this identity, and brokers refuse timeouts that are too long.
             timeout: Duration::from_millis(1),
             current: None,
@@ -33,10 +45,8 @@ impl FenceProducers {
 }
 
 impl Call for FenceProducers {
-    /// Who would be the producer now.
-    type Found = ProducerIdentity;
-    /// In the order of the request.
-    type Answer = Vec<Result<ProducerIdentity, Error>>;
+    type Found = FencedProducer;
+    type Answer = ByItem<FencedProducer>;
     const API: ApiKey = ApiKey::InitProducerId;
 
     fn changes(&self) -> bool {
@@ -48,7 +58,7 @@ impl Call for FenceProducers {
     }
 
     fn items(&self) -> usize {
-        self.ids.len()
+        self.transactional_ids.len()
     }
 
     fn is_alone(&self) -> bool {
@@ -77,7 +87,10 @@ impl Call for FenceProducers {
         let results = init.take(items, response).into_iter();
         results
             .map(|result| match result {
-                Ok(initialized) => Ok(initialized.identity),
+                Ok(initialized) => Ok(FencedProducer {
+                    producer_id: initialized.identity.id,
+                    producer_epoch: initialized.identity.epoch,
+                }),
                 Err(error) => Err(error.transactional_id_is(&init.id)),
             })
             .collect()
@@ -88,6 +101,6 @@ impl Call for FenceProducers {
     }
 
     fn merge(self, found: Vec<Result<Self::Found, Error>>) -> Result<Self::Answer, Error> {
-        Ok(found)
+        ByItem::new(self.transactional_ids, found)
     }
 }

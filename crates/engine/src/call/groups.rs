@@ -11,9 +11,11 @@ use ottla_protocol::messages::{
     ListGroupsRequest,
 };
 use ottla_protocol::{ApiKey, ErrorCode, Message, Reader};
+use serde::{Deserialize, Serialize};
 
 use super::interface::{listed, results};
 use super::membership::CONSUMER;
+use super::values::{bytes, known_partitions};
 use super::{About, Asked, Call, Target, partitions};
 use crate::api::{Request, Response};
 use crate::cluster::CoordinatorType;
@@ -23,7 +25,7 @@ use crate::error::Error;
 const FIRST_WITH_NOT_FOUND: i16 = 6;
 
 /// A group as its coordinator lists it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct GroupListing {
     /// Its id.
     pub group_id: String,
@@ -32,11 +34,12 @@ pub struct GroupListing {
     /// Its state, such as `Stable`; brokers before 2.6 do not tell.
     pub state: Option<String>,
     /// Its type, such as `classic`; brokers before 3.8 do not tell.
+    #[serde(rename = "type")]
     pub group_type: Option<String>,
 }
 
 /// Lists all groups that the client may see.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Deserialize)]
 pub struct ListGroups;
 
 impl Call for ListGroups {
@@ -77,7 +80,7 @@ impl Call for ListGroups {
 }
 
 /// A member of a group.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct MemberDescription {
     /// The id that the coordinator gave it.
     pub member_id: String,
@@ -89,34 +92,29 @@ pub struct MemberDescription {
     pub client_host: String,
     /// The partitions that it was assigned, sorted, in a group of consumers; `None` if the group has another protocol, or the
     /// assignment does not decode.
+    #[serde(serialize_with = "known_partitions")]
     pub assignment: Option<Vec<(Arc<str>, i32)>>,
     /// What it told the group, in the form of the group's protocol.
+    #[serde(serialize_with = "bytes")]
     pub metadata: Bytes,
     /// What it was assigned, in the form of the group's protocol.
+    #[serde(serialize_with = "bytes")]
     pub assignment_data: Bytes,
     /// Its epoch, in a group of the consumer protocol (KIP-848).
     pub epoch: Option<i32>,
     /// The partitions that it is to have, sorted, in a group of the consumer protocol.
-    pub target: Option<Vec<(Arc<str>, i32)>>,
+    #[serde(serialize_with = "known_partitions")]
+    pub target_assignment: Option<Vec<(Arc<str>, i32)>>,
     /// The topics that it subscribes to, sorted, in a group of consumers; `None` if what it told does not decode.
-    pub topics: Option<Vec<Arc<str>>>,
+    pub subscribed_topics: Option<Vec<String>>,
     /// The expression that it subscribes by, which the coordinator matches.
-    pub regex: Option<String>,
+    pub subscribed_pattern: Option<String>,
     /// Its `client.rack`.
     pub rack: Option<String>,
 }
 
-/// How often a group of the consumer protocol (KIP-848) has changed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Epochs {
-    /// Grows with each change of the members or of their topics.
-    pub group: i32,
-    /// The group's epoch that the target assignment is for.
-    pub assignment: i32,
-}
-
 /// A group as its coordinator describes it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct GroupDescription {
     /// Its id.
     pub group_id: String,
@@ -129,8 +127,10 @@ pub struct GroupDescription {
     pub protocol: String,
     /// Its members, by their ids.
     pub members: Vec<MemberDescription>,
-    /// In a group of the consumer protocol.
-    pub epochs: Option<Epochs>,
+    /// Grows with each change of the members or of their topics, in a group of the consumer protocol (KIP-848).
+    pub epoch: Option<i32>,
+    /// The group's epoch that the target assignment is for, in a group of the consumer protocol.
+    pub assignment_epoch: Option<i32>,
 }
 
 /// Describes groups. An item is a group.
@@ -204,7 +204,8 @@ fn described(row: &DescribedGroup, version: i16) -> Result<GroupDescription, Err
         protocol_type: row.protocol_type.to_string(),
         protocol: row.protocol_data.to_string(),
         members,
-        epochs: None,
+        epoch: None,
+        assignment_epoch: None,
     })
 }
 
@@ -221,17 +222,17 @@ fn described_member(row: &DescribedGroupMember, consumes: bool) -> MemberDescrip
         metadata: row.member_metadata.clone(),
         assignment_data: row.member_assignment.clone(),
         epoch: None,
-        target: None,
+        target_assignment: None,
         rack: told
             .as_ref()
             .and_then(|it| it.rack_id.as_ref())
             .map(|rack| rack.to_string()),
-        topics: told.map(|it| {
+        subscribed_topics: told.map(|it| {
             let topics = it.topics.iter();
-            let topics: BTreeSet<_> = topics.map(|topic| Arc::from(&**topic)).collect();
+            let topics: BTreeSet<_> = topics.map(|topic| topic.to_string()).collect();
             topics.into_iter().collect()
         }),
-        regex: None,
+        subscribed_pattern: None,
     }
 }
 

@@ -135,12 +135,12 @@ pub struct About<'a> {
 }
 
 /// The error about an item that an answer leaves out.
-pub(super) fn left_out(what: &str) -> Error {
+pub(crate) fn left_out(what: &str) -> Error {
     Error::new(Kind::Protocol, format!("the answer leaves out {what}"))
 }
 
 /// The result of each item; an answer that has none for an item leaves out `what`.
-pub(super) fn results<T>(
+pub(crate) fn results<T>(
     items: &[Asked],
     what: &str,
     result: impl Fn(&Asked) -> Option<Result<T, Error>>,
@@ -152,7 +152,7 @@ pub(super) fn results<T>(
 }
 
 /// What all brokers list, sorted by id. What moves from one broker to another meanwhile may be listed by both, and counts once.
-pub(super) fn listed<T>(
+pub(crate) fn listed<T>(
     found: Vec<Result<Vec<T>, Error>>,
     id: impl Fn(&T) -> &str,
 ) -> Result<Vec<T>, Error> {
@@ -164,7 +164,7 @@ pub(super) fn listed<T>(
 }
 
 /// The result of a call with one item, which is `what`.
-pub(super) fn only<T>(found: Vec<Result<T, Error>>, what: &str) -> Result<T, Error> {
+pub(crate) fn only<T>(found: Vec<Result<T, Error>>, what: &str) -> Result<T, Error> {
     let mut found = found.into_iter();
     found.next().unwrap_or_else(|| Err(left_out(what)))
 }

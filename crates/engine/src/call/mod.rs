@@ -14,9 +14,8 @@ mod abort_transaction;
 mod calls;
 mod consumer_groups;
 mod consumer_heartbeat;
-mod controller;
+pub(crate) mod controller;
 mod create_topics;
-mod delegation_tokens;
 mod delete_topics;
 mod describe_cluster;
 mod describe_producers;
@@ -26,11 +25,11 @@ mod fence_producers;
 mod group_offsets;
 mod groups;
 mod init_producer_id;
-mod interface;
+pub(crate) mod interface;
 mod list_offsets;
 mod membership;
 mod outcome;
-mod partitions;
+pub(crate) mod partitions;
 mod running;
 mod share_heartbeat;
 mod target;
@@ -41,6 +40,7 @@ mod topic_ids;
 mod topic_reads;
 mod transactional;
 mod transactions;
+pub(crate) mod values;
 
 pub use self::abort_transaction::AbortTransaction;
 pub(crate) use self::calls::Calls;
@@ -49,21 +49,17 @@ pub(crate) use self::consumer_heartbeat::{
     ConsumerGroupHeartbeat, Declaration, IdPartition, Standing,
 };
 pub use self::create_topics::CreateTopics;
-pub use self::delegation_tokens::{
-    CreateDelegationToken, DelegationToken, DescribeDelegationTokens, ExpireDelegationToken,
-    Principal, RenewDelegationToken,
-};
 pub use self::delete_topics::DeleteTopics;
 pub use self::describe_cluster::{ClusterDescription, ClusterMetadata, DescribeCluster, Node};
 pub use self::describe_producers::DescribeProducers;
 pub(crate) use self::describe_topics::TopicNames;
-pub use self::describe_topics::{DescribeTopics, ListTopics};
+pub use self::describe_topics::{DescribeTopics, ListTopics, PartitionInfo};
 pub(crate) use self::epoch_ends::{EpochEnd, EpochEnds};
-pub use self::fence_producers::FenceProducers;
+pub use self::fence_producers::{FenceProducers, FencedProducer};
 pub(crate) use self::group_offsets::OffsetCommit;
 pub use self::group_offsets::OffsetFetch;
 pub use self::groups::{
-    DescribeGroups, Epochs, GroupDescription, GroupListing, ListGroups, MemberDescription,
+    DescribeGroups, GroupDescription, GroupListing, ListGroups, MemberDescription,
 };
 pub use self::init_producer_id::{InitProducerId, ProducerIdentity};
 pub use self::interface::{About, Asked, Call, Effect, Retry};
@@ -87,4 +83,5 @@ pub use self::transactional::{GroupOffset, TransactionProtocol};
 pub use self::transactions::{
     DescribeTransactions, ListTransactions, TransactionDescription, TransactionListing,
 };
+pub use self::values::{ByItem, FROZENSET, TopicPartition, UUID};
 pub use crate::change::CallId;

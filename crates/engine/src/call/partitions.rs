@@ -9,7 +9,7 @@ use super::target::Target;
 use crate::error::Error;
 
 /// Where the request about a partition goes; `None` stands for an item that the call does not have.
-pub(super) fn target(partition: Option<(&Arc<str>, i32)>) -> Target {
+pub(crate) fn target(partition: Option<(&Arc<str>, i32)>) -> Target {
     match partition {
         Some((topic, partition)) => Target::Leader(Arc::clone(topic), partition),
         None => Target::Any,
@@ -17,7 +17,7 @@ pub(super) fn target(partition: Option<(&Arc<str>, i32)>) -> Target {
 }
 
 /// The rows of each topic, topics in the order of their first row.
-pub(super) fn by_topic<'a, R>(
+pub(crate) fn by_topic<'a, R>(
     rows: impl Iterator<Item = (&'a Arc<str>, R)>,
 ) -> Vec<(&'a Arc<str>, Vec<R>)> {
     let mut topics: Vec<(&Arc<str>, Vec<R>)> = Vec::new();
@@ -35,7 +35,7 @@ pub(super) fn by_topic<'a, R>(
 }
 
 /// What an answer says about each partition; if it has two rows for one, the first.
-pub(super) fn results<'a, R, T>(
+pub(crate) fn results<'a, R, T>(
     wanted: impl Iterator<Item = (&'a Arc<str>, i32)>,
     answered: impl Iterator<Item = ((&'a str, i32), R)>,
     read: impl Fn(&R) -> Result<T, Error>,
@@ -55,7 +55,7 @@ pub(super) fn results<'a, R, T>(
 }
 
 /// The partitions that rows by topic name, sorted.
-pub(super) fn pairs<'a, N: Iterator<Item = i32>>(
+pub(crate) fn pairs<'a, N: Iterator<Item = i32>>(
     topics: impl Iterator<Item = (&'a str, N)>,
 ) -> Vec<(Arc<str>, i32)> {
     let mut pairs = Vec::new();

@@ -26,6 +26,10 @@ use ottla_protocol::{ApiKey, ErrorCode};
 
 use super::*;
 use crate::admin::Admin;
+use crate::admin::delegation_tokens::{
+    CreateDelegationToken, DescribeDelegationTokens, ExpireDelegationToken, Principal,
+    RenewDelegationToken,
+};
 use crate::api::{Request, Response, Versions};
 use crate::change::Change;
 use crate::cluster::{Action, CoordinatorType};

@@ -6,15 +6,16 @@ use std::sync::Arc;
 use ottla_protocol::messages::describe_transactions_response::TransactionState;
 use ottla_protocol::messages::{DescribeTransactionsRequest, ListTransactionsRequest};
 use ottla_protocol::{ApiKey, ErrorCode};
+use serde::{Deserialize, Serialize};
 
 use super::interface::{listed, results};
-use super::{About, Asked, Call, Target, partitions};
+use super::{About, Asked, Call, Target, partitions, values};
 use crate::api::{Request, Response};
 use crate::cluster::CoordinatorType;
 use crate::error::Error;
 
 /// A transactional id as its coordinator lists it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct TransactionListing {
     /// The transactional id.
     pub transactional_id: String,
@@ -25,7 +26,7 @@ pub struct TransactionListing {
 }
 
 /// Lists all transactional ids that the client may see.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Deserialize)]
 pub struct ListTransactions;
 
 impl Call for ListTransactions {
@@ -65,7 +66,7 @@ impl Call for ListTransactions {
 }
 
 /// A transactional id as its coordinator describes it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct TransactionDescription {
     /// The transactional id.
     pub transactional_id: String,
@@ -77,10 +78,13 @@ pub struct TransactionDescription {
     /// The producer's epoch.
     pub producer_epoch: i16,
     /// How long a transaction may stay open, in ms.
+    #[serde(rename = "timeout")]
     pub timeout_ms: i32,
     /// When the open transaction began, in ms since 1970 UTC; `None` if none is open.
+    #[serde(rename = "started")]
     pub started_ms: Option<i64>,
     /// The partitions of the open transaction, sorted.
+    #[serde(serialize_with = "values::partitions")]
     pub partitions: Vec<(Arc<str>, i32)>,
 }
 

@@ -15,7 +15,7 @@ use pyo3::ffi;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyInt, PyMapping, PyModule, PyString, PyTuple};
+use pyo3::types::{PyDict, PyInt, PyMapping, PyModule, PyString, PyTuple};
 
 type Object = *mut ffi::PyObject;
 
@@ -74,6 +74,9 @@ pub(crate) trait Guarded<'py> {
     fn guarded_call<A>(&self, args: A) -> PyResult<Bound<'py, PyAny>>
     where
         A: IntoPyObject<'py, Target = PyTuple, Output = Bound<'py, PyTuple>, Error: Into<PyErr>>;
+
+    /// `self(**arguments)`.
+    fn guarded_call_by_name(&self, arguments: &Bound<'py, PyDict>) -> PyResult<Bound<'py, PyAny>>;
 
     /// `self.name`.
     fn guarded_attribute(&self, name: &Bound<'py, PyString>) -> PyResult<Bound<'py, PyAny>>;
@@ -140,6 +143,15 @@ impl<'py> Guarded<'py> for Bound<'py, PyAny> {
         owned(
             self.py(),
             guarded!(ffi::PyObject_Call, (function => Object, args => Object, null_mut() => Object) -> Object),
+        )
+    }
+
+    fn guarded_call_by_name(&self, arguments: &Bound<'py, PyDict>) -> PyResult<Bound<'py, PyAny>> {
+        let none = PyTuple::empty(self.py());
+        let (function, none, arguments) = (self.as_ptr(), none.as_ptr(), arguments.as_ptr());
+        owned(
+            self.py(),
+            guarded!(ffi::PyObject_Call, (function => Object, none => Object, arguments => Object) -> Object),
         )
     }
 

@@ -1,16 +1,13 @@
-//! `AdminCore`, whose methods return operations. A file for each noun makes what they return.
+//! `AdminCore`: the calls are the engine's verbs, by their names.
 
-mod cluster;
-mod delegation_tokens;
-mod groups;
-mod producers;
+mod arguments;
 mod results;
-mod topics;
-mod transactions;
 
-use bytes::Bytes;
-use ottla_client::admin::AbortTransaction;
+use std::time::Duration;
+
+use ottla_client::verbs::{self, Verb, Visitor};
 use ottla_client::{Admin as Client, Role};
+use pyo3::exceptions::PyLookupError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyMapping};
 
@@ -19,8 +16,6 @@ use crate::bridge::{errors, events, runtime};
 use crate::clients::lifecycle::{self, Opened};
 use crate::clients::options;
 use crate::values::numbers::{Timeout, seconds};
-use crate::values::partitions::{Named, pairs};
-use crate::values::scalars::names;
 
 /// The core of both facades of an admin client. Threads may share it.
 #[pyclass(frozen, module = "ottla._ottla", weakref)]
@@ -46,256 +41,22 @@ impl AdminCore {
         })
     }
 
-    #[pyo3(signature = (topics, validate_only, timeout))]
-    fn create_topics(
+    /// Begins the call of this name.
+    #[pyo3(signature = (name, timeout, /, **arguments))]
+    fn call(
         &self,
-        topics: &Bound<'_, PyAny>,
-        validate_only: bool,
+        py: Python<'_>,
+        name: &str,
         timeout: Option<Timeout>,
+        arguments: Option<Bound<'_, PyDict>>,
     ) -> PyResult<Operation> {
-        let (client, timeout) = (self.client.get()?.clone(), seconds(timeout)?);
-        let topics = topics::create(topics)?;
-        Ok(Operation::new(
-            async move { client.create_topics(&topics, validate_only, timeout).await },
-            results::nothing,
-        ))
-    }
-
-    #[pyo3(signature = (topics, timeout))]
-    fn delete_topics(
-        &self,
-        topics: &Bound<'_, PyAny>,
-        timeout: Option<Timeout>,
-    ) -> PyResult<Operation> {
-        let (client, timeout) = (self.client.get()?.clone(), seconds(timeout)?);
-        let topics = names(topics)?;
-        Ok(Operation::new(
-            async move { client.delete_topics(&topics, timeout).await },
-            results::nothing,
-        ))
-    }
-
-    #[pyo3(signature = (internal, timeout))]
-    fn list_topics(&self, internal: bool, timeout: Option<Timeout>) -> PyResult<Operation> {
-        let (client, timeout) = (self.client.get()?.clone(), seconds(timeout)?);
-        Ok(Operation::new(
-            async move { client.list_topics(internal, timeout).await },
-            topics::listed,
-        ))
-    }
-
-    #[pyo3(signature = (topics, timeout))]
-    fn describe_topics(
-        &self,
-        topics: &Bound<'_, PyAny>,
-        timeout: Option<Timeout>,
-    ) -> PyResult<Operation> {
-        let (client, timeout) = (self.client.get()?.clone(), seconds(timeout)?);
-        let topics = names(topics)?;
-        Ok(Operation::new(
-            async move { client.describe_topics(&topics, timeout).await },
-            topics::described,
-        ))
-    }
-
-    #[pyo3(signature = (include_authorized_operations, include_fenced_brokers, timeout))]
-    fn describe_cluster(
-        &self,
-        include_authorized_operations: bool,
-        include_fenced_brokers: bool,
-        timeout: Option<Timeout>,
-    ) -> PyResult<Operation> {
-        let (client, timeout) = (self.client.get()?.clone(), seconds(timeout)?);
-        let (operations, fenced) = (include_authorized_operations, include_fenced_brokers);
-        Ok(Operation::new(
-            async move { client.describe_cluster(operations, fenced, timeout).await },
-            cluster::described,
-        ))
-    }
-
-    #[pyo3(signature = (partitions, timeout))]
-    fn describe_producers(
-        &self,
-        partitions: &Bound<'_, PyAny>,
-        timeout: Option<Timeout>,
-    ) -> PyResult<Operation> {
-        let (client, timeout) = (self.client.get()?.clone(), seconds(timeout)?);
-        let partitions = pairs(partitions)?;
-        Ok(Operation::new(
-            async move { client.describe_producers(&partitions, timeout).await },
-            producers::described,
-        ))
-    }
-
-    #[pyo3(signature = (timeout))]
-    fn list_groups(&self, timeout: Option<Timeout>) -> PyResult<Operation> {
-        let (client, timeout) = (self.client.get()?.clone(), seconds(timeout)?);
-        Ok(Operation::new(
-            async move { client.list_groups(timeout).await },
-            groups::listed,
-        ))
-    }
-
-    #[pyo3(signature = (groups, timeout))]
-    fn describe_groups(
-        &self,
-        groups: &Bound<'_, PyAny>,
-        timeout: Option<Timeout>,
-    ) -> PyResult<Operation> {
-        let (client, timeout) = (self.client.get()?.clone(), seconds(timeout)?);
-        let groups = names(groups)?;
-        Ok(Operation::new(
-            async move { client.describe_groups(&groups, timeout).await },
-            groups::described,
-        ))
-    }
-
-    #[pyo3(signature = (timeout))]
-    fn list_transactions(&self, timeout: Option<Timeout>) -> PyResult<Operation> {
-        let (client, timeout) = (self.client.get()?.clone(), seconds(timeout)?);
-        Ok(Operation::new(
-            async move { client.list_transactions(timeout).await },
-            transactions::listed,
-        ))
-    }
-
-    #[pyo3(signature = (transactional_ids, timeout))]
-    fn describe_transactions(
-        &self,
-        transactional_ids: &Bound<'_, PyAny>,
-        timeout: Option<Timeout>,
-    ) -> PyResult<Operation> {
-        let (client, timeout) = (self.client.get()?.clone(), seconds(timeout)?);
-        let ids = names(transactional_ids)?;
-        Ok(Operation::new(
-            async move { client.describe_transactions(&ids, timeout).await },
-            transactions::described,
-        ))
-    }
-
-    #[pyo3(signature = (transactional_ids, timeout))]
-    fn fence_producers(
-        &self,
-        transactional_ids: &Bound<'_, PyAny>,
-        timeout: Option<Timeout>,
-    ) -> PyResult<Operation> {
-        let (client, timeout) = (self.client.get()?.clone(), seconds(timeout)?);
-        let ids = names(transactional_ids)?;
-        Ok(Operation::new(
-            async move { client.fence_producers(&ids, timeout).await },
-            transactions::fenced,
-        ))
-    }
-
-    #[pyo3(signature = (partition, producer_id, producer_epoch, coordinator_epoch, timeout))]
-    fn abort_transaction(
-        &self,
-        partition: Named,
-        producer_id: i64,
-        producer_epoch: i16,
-        coordinator_epoch: i32,
-        timeout: Option<Timeout>,
-    ) -> PyResult<Operation> {
-        let (client, timeout) = (self.client.get()?.clone(), seconds(timeout)?);
-        let (topic, partition) = partition.partition();
-        let call = AbortTransaction {
-            topic,
-            partition,
-            producer_id,
-            producer_epoch,
-            coordinator_epoch,
+        let begun = Begin {
+            client: self.client.get()?.clone(),
+            timeout: seconds(timeout)?,
+            arguments: arguments.unwrap_or_else(|| PyDict::new(py)),
         };
-        Ok(Operation::new(
-            async move { client.abort_transaction(call, timeout).await },
-            |py, ()| Ok(py.None()),
-        ))
-    }
-
-    #[pyo3(signature = (owner, renewers, max_lifetime_ms, timeout))]
-    fn create_delegation_token(
-        &self,
-        owner: Option<(String, String)>,
-        renewers: Vec<(String, String)>,
-        max_lifetime_ms: i64,
-        timeout: Option<Timeout>,
-    ) -> PyResult<Operation> {
-        let (client, timeout) = (self.client.get()?.clone(), seconds(timeout)?);
-        let (owner, renewers) = (
-            owner.map(delegation_tokens::principal),
-            renewers
-                .into_iter()
-                .map(delegation_tokens::principal)
-                .collect(),
-        );
-        Ok(Operation::new(
-            async move {
-                client
-                    .create_delegation_token(owner, renewers, max_lifetime_ms, timeout)
-                    .await
-            },
-            |py, made| delegation_tokens::made(py, &made).map(Bound::unbind),
-        ))
-    }
-
-    #[pyo3(signature = (hmac, period_ms, timeout))]
-    fn renew_delegation_token(
-        &self,
-        hmac: &[u8],
-        period_ms: i64,
-        timeout: Option<Timeout>,
-    ) -> PyResult<Operation> {
-        let (client, timeout) = (self.client.get()?.clone(), seconds(timeout)?);
-        let hmac = Bytes::copy_from_slice(hmac);
-        Ok(Operation::new(
-            async move {
-                client
-                    .renew_delegation_token(hmac, period_ms, timeout)
-                    .await
-            },
-            |py, expires| Ok(expires.into_pyobject(py)?.into_any().unbind()),
-        ))
-    }
-
-    #[pyo3(signature = (hmac, period_ms, timeout))]
-    fn expire_delegation_token(
-        &self,
-        hmac: &[u8],
-        period_ms: i64,
-        timeout: Option<Timeout>,
-    ) -> PyResult<Operation> {
-        let (client, timeout) = (self.client.get()?.clone(), seconds(timeout)?);
-        let hmac = Bytes::copy_from_slice(hmac);
-        Ok(Operation::new(
-            async move {
-                client
-                    .expire_delegation_token(hmac, period_ms, timeout)
-                    .await
-            },
-            |py, expires| Ok(expires.into_pyobject(py)?.into_any().unbind()),
-        ))
-    }
-
-    #[pyo3(signature = (owners, timeout))]
-    fn describe_delegation_tokens(
-        &self,
-        owners: Option<Vec<(String, String)>>,
-        timeout: Option<Timeout>,
-    ) -> PyResult<Operation> {
-        let (client, timeout) = (self.client.get()?.clone(), seconds(timeout)?);
-        let owners = owners.map(|owners| {
-            owners
-                .into_iter()
-                .map(delegation_tokens::principal)
-                .collect()
-        });
-        Ok(Operation::new(
-            async move { client.describe_delegation_tokens(owners, timeout).await },
-            |py, found| {
-                let found = found.iter().map(|made| delegation_tokens::made(py, made));
-                let found = found.collect::<PyResult<Vec<_>>>()?;
-                Ok(found.into_pyobject(py)?.into_any().unbind())
-            },
-        ))
+        let found = verbs::find(name, begun);
+        found.unwrap_or_else(|| Err(PyLookupError::new_err(format!("there is no call {name}"))))
     }
 
     #[pyo3(signature = (timeout))]
@@ -328,5 +89,25 @@ impl AdminCore {
     /// Raises if the client can no longer be used.
     fn check(&self) -> PyResult<()> {
         self.client.check()
+    }
+}
+
+/// Begins a call of the verb that it is shown.
+struct Begin<'py> {
+    client: Client,
+    timeout: Option<Duration>,
+    arguments: Bound<'py, PyDict>,
+}
+
+impl Visitor for Begin<'_> {
+    type Value = PyResult<Operation>;
+
+    fn visit<V: Verb>(self) -> PyResult<Operation> {
+        let verb: V = arguments::verb(&self.arguments)?;
+        let (client, timeout) = (self.client, self.timeout);
+        Ok(Operation::new(
+            async move { Ok(client.run(verb, timeout).await) },
+            results::to_python,
+        ))
     }
 }

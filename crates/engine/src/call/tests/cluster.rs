@@ -36,8 +36,11 @@ fn a_cluster_is_described_with_its_fenced_brokers() {
     script.answer(&asked[0], Response::DescribeCluster(answer));
     let found = script.engine.take_answer(&id).unwrap().unwrap();
     assert_eq!(found.cluster_id.as_deref(), Some("c"));
-    assert_eq!((found.controller, found.operations), (None, Some(1 << 8)));
-    let nodes: Vec<_> = found.nodes.iter().map(|it| (it.id, it.fenced)).collect();
+    assert_eq!(
+        (&found.controller, found.authorized_operations),
+        (&None, Some(1 << 8))
+    );
+    let nodes: Vec<_> = found.nodes.iter().map(|it| (it.id, it.is_fenced)).collect();
     assert_eq!(nodes, [(1, false), (2, true)]);
 }
 
@@ -92,8 +95,11 @@ fn brokers_of_any_age_are_described_by_their_metadata() {
     let [Ok(found)] = &call.take(&[], Response::Metadata(answer))[..] else {
         panic!("one cluster")
     };
-    let nodes: Vec<_> = found.nodes.iter().map(|it| (it.id, it.fenced)).collect();
+    let nodes: Vec<_> = found.nodes.iter().map(|it| (it.id, it.is_fenced)).collect();
     assert_eq!(nodes, [(1, false), (2, false)]);
-    assert_eq!((&found.cluster_id, found.operations), (&None, None));
-    assert_eq!(found.controller, Some(2));
+    assert_eq!(
+        (&found.cluster_id, found.authorized_operations),
+        (&None, None)
+    );
+    assert_eq!(found.controller.as_ref(), found.nodes.last());
 }

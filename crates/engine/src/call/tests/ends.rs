@@ -8,6 +8,7 @@ use ottla_protocol::messages::write_txn_markers_response::{
 use ottla_protocol::messages::{InitProducerIdResponse, WriteTxnMarkersResponse};
 
 use super::*;
+use crate::error::Item;
 
 fn initialised(code: ErrorCode, id: i64) -> Response {
     Response::InitProducerId(InitProducerIdResponse {
@@ -30,11 +31,11 @@ fn id_of(asked: &script::Asked) -> String {
     request.transactional_id.as_deref().unwrap().to_owned()
 }
 
-#[test]
-fn each_transactional_id_is_fenced_by_a_request_of_its_own() {
+/// What fencing these ids gives, of which one is busy at first and one is denied.
+fn fence(wanted: &[&str]) -> Result<ByItem<FencedProducer>, Error> {
     let mut script = admin(&[]);
-    let ids = ["a", "busy", "denied"].map(Arc::from).to_vec();
-    let id = ask(&mut script, FenceProducers { ids }, 10);
+    let transactional_ids = wanted.iter().copied().map(Arc::from).collect();
+    let id = ask(&mut script, FenceProducers { transactional_ids }, 10);
     let mut asked = script.run();
     while matches!(asked[0].request, Request::FindCoordinator(_)) {
         for each in &asked {
@@ -44,7 +45,7 @@ fn each_transactional_id_is_fenced_by_a_request_of_its_own() {
     }
     let mut fenced: Vec<_> = asked.iter().map(id_of).collect();
     fenced.sort();
-    assert_eq!(fenced, ["a", "busy", "denied"]);
+    assert_eq!(fenced, wanted);
     for each in &asked {
         let code = match &*id_of(each) {
             "busy" => ErrorCode::CONCURRENT_TRANSACTIONS,
@@ -57,11 +58,28 @@ fn each_transactional_id_is_fenced_by_a_request_of_its_own() {
     let again = script.pass(Duration::from_secs(1));
     assert_eq!(again.iter().map(id_of).collect::<Vec<_>>(), ["busy"]);
     script.answer(&again[0], initialised(ErrorCode::NONE, 8));
-    let found = script.engine.take_answer(&id).unwrap().unwrap();
-    let [Ok(first), Ok(second), Err(denied)] = &found[..] else {
-        panic!("{found:?}")
+    script.engine.take_answer(&id).unwrap()
+}
+
+#[test]
+fn each_transactional_id_is_fenced_by_a_request_of_its_own() {
+    let ByItem(fenced) = fence(&["a", "busy"]).unwrap();
+    let producer = |producer_id| FencedProducer {
+        producer_id,
+        producer_epoch: 5,
     };
-    assert_eq!((first.id, first.epoch, second.id), (7, 5, 8));
+    let [a, busy] = ["a", "busy"].map(|id| Item::Name(id.to_owned()));
+    assert_eq!(fenced, [(a, producer(7)), (busy, producer(8))]);
+}
+
+#[test]
+fn an_id_that_cannot_be_fenced_has_an_error_of_its_own() {
+    let error = fence(&["a", "busy", "denied"]).unwrap_err();
+    let [(item, denied)] = error.failures() else {
+        panic!("{error:?}")
+    };
+    assert_eq!(*item, Item::Name("denied".to_owned()));
+    assert_eq!(denied.code(), error.code());
     assert!(denied.to_string().contains("denied"), "{denied}");
 }
 
@@ -71,8 +89,10 @@ fn a_transaction_is_aborted_at_the_leader_of_its_partition() {
         let mut script = admin(&[]);
         script.topics = vec![("t", vec![1, 2])];
         let call = AbortTransaction {
-            topic: "t".into(),
-            partition: 1,
+            partition: TopicPartition {
+                topic: "t".into(),
+                partition: 1,
+            },
             producer_id: 7,
             producer_epoch: 3,
             coordinator_epoch: -1,

@@ -259,8 +259,7 @@ fn groups_of_the_consumer_protocol_are_described_with_their_epochs_and_targets()
         panic!("{found:?}")
     };
     assert_eq!(missing.code(), Some(ErrorCode::GROUP_ID_NOT_FOUND));
-    let epochs = group.epochs.unwrap();
-    assert_eq!((epochs.group, epochs.assignment), (7, 6));
+    assert_eq!((group.epoch, group.assignment_epoch), (Some(7), Some(6)));
     assert_eq!(
         (&*group.protocol_type, &*group.protocol, &*group.state),
         ("consumer", "uniform", "Reconciling")
@@ -272,14 +271,14 @@ fn groups_of_the_consumer_protocol_are_described_with_their_epochs_and_targets()
     assert_eq!((&*one.member_id, one.epoch), ("m1", Some(6)));
     assert_eq!(one.assignment, Some(vec![(Arc::clone(&t), 1)]));
     assert_eq!(
-        one.target,
+        one.target_assignment,
         Some(vec![(Arc::clone(&t), 0), (Arc::clone(&t), 1)])
     );
-    assert_eq!(one.topics, Some(vec![t, "u".into()]));
-    assert_eq!((&one.rack, &one.regex), (&None, &None));
-    assert_eq!(two.target, Some(Vec::new()));
+    assert_eq!(one.subscribed_topics, Some(vec!["t".into(), "u".into()]));
+    assert_eq!((&one.rack, &one.subscribed_pattern), (&None, &None));
+    assert_eq!(two.target_assignment, Some(Vec::new()));
     assert_eq!(
-        (two.rack.as_deref(), two.regex.as_deref()),
+        (two.rack.as_deref(), two.subscribed_pattern.as_deref()),
         (Some("r"), Some("t.*"))
     );
 }

@@ -1,25 +1,23 @@
-//! The handle that callers hold.
+//! Managing a cluster. The calls are the engine's verbs.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use ottla_engine::admin::Admin as Composition;
+use ottla_engine::admin::{Admin as Composition, Ask, Verb};
 use ottla_engine::call::Call;
 use ottla_engine::metrics::Metric;
 use ottla_engine::{Config, Engine, Error, Role};
 use tokio::runtime::Handle;
 
+use crate::net::transport::deadline;
 use crate::runtime::calls;
 use crate::runtime::driver::{Driver, JOIN_TIMEOUT};
 use crate::runtime::events::Events;
 
-/// Results by name or by position, each with its own error: one that failed does not hide the others.
-pub type Each<K, V> = Vec<(K, Result<V, Error>)>;
-
-/// An admin client: a cheap handle, to be cloned and shared. The outer error of each call means that no answer came at all.
+/// An admin client: a cheap handle, to be cloned and shared.
 #[derive(Clone, Debug)]
 pub struct Admin {
-    pub(super) driver: Arc<Driver<Composition>>,
+    driver: Arc<Driver<Composition>>,
 }
 
 impl Admin {
@@ -65,21 +63,39 @@ impl Admin {
         self.driver.config()
     }
 
-    /// Makes a call and waits for its end, at most `timeout` (`None`: `default.api.timeout.ms`).
-    pub(super) async fn ask<C: Call>(
+    /// Makes the calls of a verb and waits for their end, at most `timeout` (`None`: `default.api.timeout.ms`).
+    ///
+    /// # Errors
+    /// Those of the verb; no answer by the deadline.
+    pub async fn run<V: Verb>(
         &self,
-        call: C,
+        verb: V,
         timeout: Option<Duration>,
-    ) -> Result<C::Answer, Error> {
-        calls::ask(&self.driver, call, timeout).await
+    ) -> Result<V::Outcome, Error> {
+        let limit = timeout.unwrap_or(self.config().default_api_timeout);
+        let running = Running {
+            admin: self,
+            limit,
+            deadline: deadline(limit),
+        };
+        verb.run(&running).await
+    }
+}
+
+/// An admin client that runs a verb.
+struct Running<'a> {
+    admin: &'a Admin,
+    limit: Duration,
+    deadline: Instant,
+}
+
+impl Ask for Running<'_> {
+    async fn ask<C: Call>(&self, call: C) -> Result<C::Answer, Error> {
+        calls::ask_until(&self.admin.driver, call, self.deadline).await
     }
 
-    /// The time that the broker may take itself, as the request names it.
-    pub(super) fn millis(&self, timeout: Option<Duration>) -> i32 {
-        let config = self.config();
-        let timeout = timeout
-            .unwrap_or(config.default_api_timeout)
-            .min(config.request_timeout);
+    fn broker_timeout_ms(&self) -> i32 {
+        let timeout = self.limit.min(self.admin.config().request_timeout);
         i32::try_from(timeout.as_millis()).unwrap_or(i32::MAX)
     }
 }

@@ -14,18 +14,28 @@ use ottla_protocol::messages::{
     RenewDelegationTokenRequest,
 };
 use ottla_protocol::{ApiKey, ErrorCode};
+use serde::{Deserialize, Serialize};
 
-use super::interface::only;
-use super::{About, Asked, Call, Target};
+use super::verb::verbs;
 use crate::api::{Request, Response};
+use crate::call::interface::only;
+use crate::call::{About, Asked, Call, Target, values};
 use crate::error::Error;
+
+verbs! {
+    create_delegation_token: CreateDelegationToken,
+    renew_delegation_token: RenewDelegationToken,
+    expire_delegation_token: ExpireDelegationToken,
+    describe_delegation_tokens: DescribeDelegationTokens,
+}
 
 const THE_TOKEN: &str = "the token";
 /// The version of CreateDelegationToken from which on a token may be for another owner (KIP-373).
 const OWNERS: i16 = 3;
 
-/// Who owns or renews a token, such as `User` and `alice`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Who owns or renews a token, such as `User` and `alice`. For callers it is a pair.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "(String, String)", into = "(String, String)")]
 pub struct Principal {
     /// The type; Kafka's own authorizer knows `User`.
     pub kind: String,
@@ -33,12 +43,25 @@ pub struct Principal {
     pub name: String,
 }
 
+impl From<(String, String)> for Principal {
+    fn from((kind, name): (String, String)) -> Principal {
+        Principal { kind, name }
+    }
+}
+
+impl From<Principal> for (String, String) {
+    fn from(principal: Principal) -> (String, String) {
+        (principal.kind, principal.name)
+    }
+}
+
 /// A delegation token as brokers describe it. Times are in ms since 1970 UTC.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, Serialize)]
 pub struct DelegationToken {
     /// Its id, which is the user name of who authenticates with it.
     pub id: String,
     /// Its HMAC, which in base64 is the password.
+    #[serde(serialize_with = "values::bytes")]
     pub hmac: Bytes,
     /// Whom it stands for.
     pub owner: Principal,
@@ -47,10 +70,13 @@ pub struct DelegationToken {
     /// Who may renew it, beside its owner; known only of tokens that were described.
     pub renewers: Vec<Principal>,
     /// When it was made.
+    #[serde(rename = "issued")]
     pub issued_ms: i64,
     /// When it ends, unless it is renewed.
+    #[serde(rename = "expires")]
     pub expires_ms: i64,
     /// When it ends at the latest.
+    #[serde(rename = "ends")]
     pub ends_ms: i64,
 }
 
@@ -90,7 +116,7 @@ fn checked<T>(code: i16, api: ApiKey, found: impl FnOnce() -> T) -> Result<T, Er
 }
 
 /// Creates a token.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Deserialize)]
 pub struct CreateDelegationToken {
     /// Whom it stands for; `None` for who asks (KIP-373: another needs a permission, and brokers from 3.3 on).
     pub owner: Option<Principal>,
@@ -164,9 +190,10 @@ impl Call for CreateDelegationToken {
 macro_rules! periods {
     ($($(#[$doc:meta])* $name:ident($request:ident . $field:ident);)*) => { $(
         $(#[$doc])*
-        #[derive(Clone)]
+        #[derive(Clone, Deserialize)]
         pub struct $name {
             /// The token's HMAC.
+            #[serde(deserialize_with = "values::byte_string")]
             pub hmac: Bytes,
             /// From now, in ms; or -1.
             pub period_ms: i64,
@@ -223,7 +250,7 @@ periods! {
 }
 
 /// Describes the tokens that the client may see.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Deserialize)]
 pub struct DescribeDelegationTokens {
     /// Only those of these owners; `None` for all.
     pub owners: Option<Vec<Principal>>,

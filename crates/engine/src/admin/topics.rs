@@ -1,0 +1,176 @@
+//! Topics: created, deleted, listed, described.
+
+use std::collections::BTreeMap;
+
+use ottla_protocol::messages::create_topics_request::{CreatableTopic, CreatableTopicConfig};
+use ottla_protocol::messages::metadata_response::MetadataResponseTopic;
+use serde::{Deserialize, Serialize};
+
+use super::verb::{Ask, Verb, verbs};
+use crate::call::{self, ByItem, PartitionInfo, values};
+use crate::error::{Error, Kind};
+
+verbs! {
+    create_topics: CreateTopics,
+    delete_topics: DeleteTopics,
+    list_topics: ListTopics,
+    describe_topics: DescribeTopics,
+}
+
+/// A topic to create.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(default, expecting = "a topic to create is a NewTopic or its name")]
+pub struct NewTopic {
+    /// Its name.
+    pub name: String,
+    /// Its number of partitions; -1 is the broker's default.
+    pub partitions: i32,
+    /// Replicas of each partition; -1 is the broker's default.
+    pub replication: i16,
+    /// Topic properties, by Kafka's names.
+    pub config: BTreeMap<String, String>,
+}
+
+impl Default for NewTopic {
+    fn default() -> NewTopic {
+        NewTopic {
+            name: String::new(),
+            partitions: 1,
+            replication: -1,
+            config: BTreeMap::new(),
+        }
+    }
+}
+
+impl From<&NewTopic> for CreatableTopic {
+    fn from(topic: &NewTopic) -> CreatableTopic {
+        let configs = topic.config.iter();
+        CreatableTopic {
+            name: topic.name.as_str().into(),
+            num_partitions: topic.partitions,
+            replication_factor: topic.replication,
+            configs: configs
+                .map(|(name, value)| CreatableTopicConfig {
+                    name: name.as_str().into(),
+                    value: Some(value.as_str().into()),
+                    ..Default::default()
+                })
+                .collect(),
+            ..Default::default()
+        }
+    }
+}
+
+/// Creates topics, or only checks whether they could be created.
+#[derive(Clone, Debug, Deserialize)]
+pub struct CreateTopics {
+    /// The topics.
+    pub topics: Vec<NewTopic>,
+    /// Whether nothing is created.
+    pub validate_only: bool,
+}
+
+impl Verb for CreateTopics {
+    type Outcome = ();
+
+    async fn run(self, admin: &impl Ask) -> Result<(), Error> {
+        let call = call::CreateTopics {
+            topics: self.topics.iter().map(CreatableTopic::from).collect(),
+            timeout_ms: admin.broker_timeout_ms(),
+            validate_only: self.validate_only,
+        };
+        let names: Vec<String> = self.topics.into_iter().map(|topic| topic.name).collect();
+        ByItem::new(names, admin.ask(call).await?).map(drop)
+    }
+}
+
+/// Deletes topics.
+#[derive(Clone, Debug, Deserialize)]
+pub struct DeleteTopics {
+    /// Their names.
+    pub topics: Vec<String>,
+}
+
+impl Verb for DeleteTopics {
+    type Outcome = ();
+
+    async fn run(self, admin: &impl Ask) -> Result<(), Error> {
+        let call = call::DeleteTopics {
+            names: self.topics.clone(),
+            timeout_ms: admin.broker_timeout_ms(),
+        };
+        ByItem::new(self.topics, admin.ask(call).await?).map(drop)
+    }
+}
+
+/// The names of all topics, sorted.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+pub struct ListTopics {
+    /// Whether to list Kafka's internal topics too.
+    pub internal: bool,
+}
+
+impl Verb for ListTopics {
+    type Outcome = Vec<String>;
+
+    async fn run(self, admin: &impl Ask) -> Result<Vec<String>, Error> {
+        let answer = admin.ask(call::ListTopics).await?;
+        let topics = answer.topics.iter();
+        let shown = topics.filter(|topic| self.internal || !topic.is_internal);
+        let mut names: Vec<String> = shown
+            .filter_map(|topic| Some(topic.name.as_deref()?.to_owned()))
+            .collect();
+        names.sort();
+        Ok(names)
+    }
+}
+
+/// A topic as brokers describe it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct TopicDescription {
+    /// Its name.
+    pub name: String,
+    /// Its id; zero where brokers have none.
+    #[serde(serialize_with = "values::topic_id")]
+    pub id: [u8; 16],
+    /// Whether it is one of Kafka's internal topics.
+    pub internal: bool,
+    /// Its partitions, in order.
+    pub partitions: Vec<PartitionInfo>,
+}
+
+impl TryFrom<MetadataResponseTopic> for TopicDescription {
+    type Error = Error;
+
+    fn try_from(row: MetadataResponseTopic) -> Result<TopicDescription, Error> {
+        let unexpected = || Error::new(Kind::Protocol, "the answer is not the one to this call");
+        Ok(TopicDescription {
+            name: row.name.as_deref().ok_or_else(unexpected)?.to_owned(),
+            id: row.topic_id.0,
+            internal: row.is_internal,
+            partitions: PartitionInfo::of(&row),
+        })
+    }
+}
+
+/// Topics with their partitions.
+#[derive(Clone, Debug, Deserialize)]
+pub struct DescribeTopics {
+    /// Their names.
+    pub topics: Vec<String>,
+}
+
+impl Verb for DescribeTopics {
+    type Outcome = ByItem<TopicDescription>;
+
+    async fn run(self, admin: &impl Ask) -> Result<Self::Outcome, Error> {
+        let names = self.topics;
+        if names.is_empty() {
+            return ByItem::new(names, Vec::new());
+        }
+        let call = call::DescribeTopics::at_once(names.clone());
+        let found = admin.ask(call).await?.into_iter();
+        let described = found.map(|row| row.and_then(TopicDescription::try_from));
+        ByItem::new(names, described.collect())
+    }
+}

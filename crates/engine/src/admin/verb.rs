@@ -1,0 +1,68 @@
+//! What an admin call is for callers: a name, arguments, and an outcome.
+
+use std::future::Future;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::call::Call;
+use crate::error::Error;
+
+/// A call of an admin client by the name that callers know. Its fields are the arguments, under their names; the fields of its
+/// outcome are those of what callers get. A [`Call`] that can be read from arguments, and whose answer can be written, is a verb
+/// as it is. A verb that makes several calls implements this trait.
+pub trait Verb: DeserializeOwned + Send + 'static {
+    /// The result.
+    type Outcome: Serialize + Send + 'static;
+
+    /// Makes the calls.
+    ///
+    /// # Errors
+    /// No answer by the deadline; or the error of the first item that failed, with those of all ([`Error::failures`]).
+    fn run(self, admin: &impl Ask) -> impl Future<Output = Result<Self::Outcome, Error>> + Send;
+}
+
+impl<C> Verb for C
+where
+    C: Call + DeserializeOwned,
+    C::Answer: Serialize,
+{
+    type Outcome = C::Answer;
+
+    fn run(self, admin: &impl Ask) -> impl Future<Output = Result<Self::Outcome, Error>> + Send {
+        admin.ask(self)
+    }
+}
+
+/// An admin client with a deadline.
+pub trait Ask: Sync {
+    /// Makes a call and waits for its end, until the deadline.
+    fn ask<C: Call>(&self, call: C) -> impl Future<Output = Result<C::Answer, Error>> + Send;
+
+    /// The time that a broker may take itself, in ms, for requests that name it.
+    fn broker_timeout_ms(&self) -> i32;
+}
+
+/// What is done with a verb whose type only its name tells.
+pub trait Visitor: Sized {
+    /// What it gives.
+    type Value;
+
+    /// Called with the verb's type.
+    fn visit<V: Verb>(self) -> Self::Value;
+}
+
+/// The verbs of a file, by their names.
+macro_rules! verbs {
+    ($($name:ident: $verb:ty,)*) => {
+        /// Shows the verb of this name to `visitor`; gives it back if there is none here.
+        pub(super) fn find<V: crate::admin::Visitor>(name: &str, visitor: V) -> Result<V::Value, V> {
+            match name {
+                $(stringify!($name) => Ok(visitor.visit::<$verb>()),)*
+                _ => Err(visitor),
+            }
+        }
+    };
+}
+
+pub(super) use verbs;
