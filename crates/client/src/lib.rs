@@ -43,4 +43,4 @@ pub use produce::delivery::{Delivery, RecordMetadata, UnobservedFailures};
 pub use produce::producer::{NoHeaders, Producer, Row, TrySendError};
 pub use produce::{delivery, producer};
 pub use runtime::events;
-pub use runtime::events::{Events, Told};
+pub use runtime::events::{Events, Logged};

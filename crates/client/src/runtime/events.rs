@@ -18,7 +18,7 @@ const MOST: usize = 10_000;
 
 /// Something that happened, and in which client.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Told {
+pub struct Logged {
     /// The client's `client.id`.
     pub client: Arc<str>,
     /// What the client is.
@@ -36,7 +36,7 @@ pub struct Events {
 
 #[derive(Debug, Default)]
 struct Queue {
-    told: VecDeque<Told>,
+    logged: VecDeque<Logged>,
     dropped: u64,
 }
 
@@ -78,9 +78,9 @@ impl Events {
     }
 
     /// Takes everything that waits, oldest first.
-    pub fn drain(&self) -> Vec<Told> {
-        let told = std::mem::take(&mut self.queue.lock().told);
-        told.into()
+    pub fn drain(&self) -> Vec<Logged> {
+        let logged = std::mem::take(&mut self.queue.lock().logged);
+        logged.into()
     }
 
     /// How many events were dropped since the last call, because nobody drained them.
@@ -88,18 +88,18 @@ impl Events {
         std::mem::take(&mut self.queue.lock().dropped)
     }
 
-    fn push(&self, told: impl Iterator<Item = Told>, dropped: u64) {
+    fn push(&self, logged: impl Iterator<Item = Logged>, dropped: u64) {
         let mut queue = self.queue.lock();
-        let was_empty = queue.told.is_empty();
+        let was_empty = queue.logged.is_empty();
         queue.dropped += dropped;
-        for one in told {
-            if queue.told.len() == MOST {
-                queue.told.pop_front();
+        for one in logged {
+            if queue.logged.len() == MOST {
+                queue.logged.pop_front();
                 queue.dropped += 1;
             }
-            queue.told.push_back(one);
+            queue.logged.push_back(one);
         }
-        let wakes = was_empty && !queue.told.is_empty();
+        let wakes = was_empty && !queue.logged.is_empty();
         drop(queue);
         if wakes {
             (self.wake)();
@@ -149,12 +149,12 @@ impl Watch {
             return;
         };
         let Seen(seen, dropped) = seen;
-        let told = seen.into_iter().map(|event| Told {
+        let logged = seen.into_iter().map(|event| Logged {
             client: Arc::clone(&self.client),
             role: self.role,
             event,
         });
-        events.push(told, dropped);
+        events.push(logged, dropped);
     }
 }
 
@@ -206,7 +206,11 @@ mod tests {
                 watch.tell(watch.collect(&mut observer).unwrap());
             }
             assert_eq!(woken.load(Ordering::Relaxed), round);
-            let clients: Vec<_> = events.drain().into_iter().map(|told| told.client).collect();
+            let clients: Vec<_> = events
+                .drain()
+                .into_iter()
+                .map(|logged| logged.client)
+                .collect();
             assert_eq!(clients, ["a".into(), "b".into()]);
         }
     }
@@ -234,8 +238,8 @@ mod tests {
         let watch = Watch::new(Some(Arc::clone(&events)), "a", Role::Producer);
         let seen = (0..MOST + 5).map(|number| moved(number as i32));
         watch.tell(Seen(seen.collect(), 2));
-        let told = events.drain();
-        assert_eq!((told.len(), &told[0].event), (MOST, &moved(5)));
+        let logged = events.drain();
+        assert_eq!((logged.len(), &logged[0].event), (MOST, &moved(5)));
         assert_eq!((events.take_dropped(), events.take_dropped()), (7, 0));
         assert_eq!(woken.load(Ordering::Relaxed), 1);
     }

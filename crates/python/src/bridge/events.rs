@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use ottla_client::{Error, Events, Level, Observed, Told};
+use ottla_client::{Error, Events, Level, Logged, Observed};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -59,15 +59,15 @@ impl EventQueue {
     ) -> PyResult<(Vec<(u8, &'static str, String, Bound<'py, PyDict>)>, u64)> {
         let events = self.events.get()?;
         self.watched.silence();
-        let told = events.drain();
-        let rows = told.iter().map(|told| {
-            let event = &told.event;
+        let logged = events.drain();
+        let rows = logged.iter().map(|logged| {
+            let event = &logged.event;
             let level = LEVELS.iter().find(|(level, _)| *level == event.level());
             Ok((
                 level.map_or(30, |(_, level)| *level),
                 event.logger(),
                 event.to_string(),
-                fields(py, told)?,
+                fields(py, logged)?,
             ))
         });
         Ok((rows.collect::<PyResult<_>>()?, events.take_dropped()))
@@ -100,14 +100,14 @@ pub(crate) fn log(py: Python<'_>) -> PyResult<()> {
 }
 
 /// What a handler of `logging` may want to look at without reading the text.
-fn fields<'py>(py: Python<'py>, told: &Told) -> PyResult<Bound<'py, PyDict>> {
+fn fields<'py>(py: Python<'py>, logged: &Logged) -> PyResult<Bound<'py, PyDict>> {
     let fields = PyDict::new(py);
-    let name = format!("{:?}", told.event);
+    let name = format!("{:?}", logged.event);
     let name = name.split([' ', '{', '(']).next().unwrap_or_default();
     fields.set_item(intern!(py, "kind"), PyString::new(py, name))?;
-    fields.set_item(intern!(py, "client"), &*told.client)?;
-    fields.set_item(intern!(py, "role"), told.role.name())?;
-    let (broker, place, cause) = about(&told.event);
+    fields.set_item(intern!(py, "client"), &*logged.client)?;
+    fields.set_item(intern!(py, "role"), logged.role.name())?;
+    let (broker, place, cause) = about(&logged.event);
     let broker = broker.or_else(|| cause.and_then(Error::broker));
     if let Some(broker) = broker {
         fields.set_item(intern!(py, "broker"), broker)?;
