@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import importlib
 import threading
 import time
 from collections.abc import Callable
@@ -12,12 +11,13 @@ from typing import Any, Final, NoReturn, Self
 
 import ottla
 from ottla import errors
-from ottla.compat.confluent_kafka.admin_types import NewPartitions, NewTopic
+from ottla.compat.confluent_kafka import admin_calls
+from ottla.compat.confluent_kafka.admin_checks import check_arguments, check_list, check_options
+from ottla.compat.confluent_kafka.admin_types import NewTopic
 from ottla.compat.confluent_kafka.callbacks import deadline_of
 from ottla.compat.confluent_kafka.cluster import Cluster
-from ottla.compat.confluent_kafka.errors import KafkaError, failure, to_exception, to_kafka_error
+from ottla.compat.confluent_kafka.errors import KafkaError, failure, to_exception
 from ottla.compat.confluent_kafka.properties import parse
-from ottla.compat.confluent_kafka.topic_partition import Uuid
 
 _CLOSED: Final = "AdminClient has been closed"
 _TIMEOUT: Final = 60.0
@@ -64,7 +64,7 @@ class _AdminClientImpl:
             call: The call of ottla.
         """
         state = self.__open()
-        _check_options(False, timeout)
+        check_options(False, timeout)
         default = int(state.config.properties.get("request.timeout.ms", 60_000)) / 1000
         seconds = default if timeout is None else float(timeout)
         threading.Thread(
@@ -89,12 +89,12 @@ class _AdminClientImpl:
             operation_timeout: Seconds for the brokers; ottla uses request_timeout.
         """
         self.__open()
-        _check(topics, NewTopic, "NewTopic")
-        _check_options(validate_only, operation_timeout)
+        check_list(topics, NewTopic, "NewTopic")
+        check_options(validate_only, operation_timeout)
         wanted = [_new_topic(topic) for topic in topics]
 
         def call(admin: ottla.Admin, seconds: float) -> dict[str, KafkaError | None]:
-            return _each(
+            return admin_calls.each(
                 [topic.name for topic in wanted],
                 lambda: admin.create_topics(wanted, validate_only=validate_only, timeout=seconds),
             )
@@ -119,10 +119,10 @@ class _AdminClientImpl:
             raise ValueError("Expected non-empty list of topic strings")
         if not all(isinstance(topic, str) for topic in topics):
             raise ValueError("Expected topic names to be str")
-        _check_options(False, operation_timeout)
+        check_options(False, operation_timeout)
 
         def call(admin: ottla.Admin, seconds: float) -> dict[str, KafkaError | None]:
-            return _each(topics, lambda: admin.delete_topics(topics, timeout=seconds))
+            return admin_calls.each(topics, lambda: admin.delete_topics(topics, timeout=seconds))
 
         self.__run("delete_topics", future, request_timeout, call)
 
@@ -142,13 +142,13 @@ class _AdminClientImpl:
             include_authorized_operations: Not supported by ottla.
         """
         self.__open()
-        _check_options(include_authorized_operations, request_timeout)
+        check_options(include_authorized_operations, request_timeout)
         for name in topic_names:
             if not isinstance(name, str):
                 raise TypeError(f"a topic's name must be str, not {type(name).__name__}")
             if not name:
                 raise ValueError("a topic's name must not be empty")
-        call = functools.partial(_describe_topics, list(topic_names))
+        call = functools.partial(admin_calls.describe_topics, list(topic_names))
         refused = _not_implemented("describe_topics with include_authorized_operations")
         self.__run("describe_topics", future, request_timeout, refused if include_authorized_operations else call)
 
@@ -163,7 +163,7 @@ class _AdminClientImpl:
             include_authorized_operations: Whether to return what the client is authorized for.
         """
         self.__open()
-        call = functools.partial(_describe_cluster, include_authorized_operations)
+        call = functools.partial(admin_calls.describe_cluster, include_authorized_operations)
         self.__run("describe_cluster", future, request_timeout, call)
 
     def list_consumer_groups(
@@ -178,8 +178,78 @@ class _AdminClientImpl:
             request_timeout: Seconds to wait at most.
         """
         self.__open()
-        call = functools.partial(_list_groups, states_int, types_int)
+        call = functools.partial(admin_calls.list_groups, states_int, types_int)
         self.__run("list_consumer_groups", future, request_timeout, call)
+
+    def describe_consumer_groups(
+        self,
+        group_ids: Any,
+        future: Any,
+        request_timeout: float | None = None,
+        include_authorized_operations: bool = False,
+    ) -> None:
+        """Describe groups of consumers.
+
+        Args:
+            group_ids: A list of groups.
+            future: Gets a list of ConsumerGroupDescription or KafkaError.
+            request_timeout: Seconds to wait at most.
+            include_authorized_operations: Not supported by ottla.
+        """
+        self.__open()
+        check_arguments("describe_consumer_groups", (group_ids, future), {})
+        call = functools.partial(admin_calls.describe_groups, list(group_ids))
+        refused = _not_implemented("describe_consumer_groups with include_authorized_operations")
+        run = refused if include_authorized_operations else call
+        self.__run("describe_consumer_groups", future, request_timeout, run)
+
+    def list_offsets(
+        self,
+        topic_partitions: Any,
+        future: Any,
+        isolation_level_value: int | None = None,
+        request_timeout: float | None = None,
+    ) -> None:
+        """Find offsets of partitions.
+
+        Args:
+            topic_partitions: A list of TopicPartition with OffsetSpec's numbers, or times.
+            future: Gets a dict of ListOffsetsResultInfo or KafkaError by partition.
+            isolation_level_value: The number of an IsolationLevel.
+            request_timeout: Seconds to wait at most.
+        """
+        state = self.__open()
+        check_arguments("list_offsets", (topic_partitions, future), {})
+        call = functools.partial(admin_calls.list_offsets, state, topic_partitions, isolation_level_value)
+        self.__run("list_offsets", future, request_timeout, call)
+
+    def list_consumer_group_offsets(
+        self, request: Any, future: Any, require_stable: bool = False, request_timeout: float | None = None
+    ) -> None:
+        """Find what a group committed.
+
+        Args:
+            request: A list of one ConsumerGroupTopicPartitions.
+            future: Gets a list of ConsumerGroupTopicPartitions.
+            require_stable: ottla always waits for offsets of open transactions.
+            request_timeout: Seconds to wait at most.
+        """
+        state = self.__open()
+        check_options(require_stable, request_timeout)
+        call = functools.partial(admin_calls.list_group_offsets, state, request)
+        self.__run("list_consumer_group_offsets", future, request_timeout, call)
+
+    def alter_consumer_group_offsets(self, requests: Any, future: Any, request_timeout: float | None = None) -> None:
+        """Commit offsets for a group without members.
+
+        Args:
+            requests: A list of one ConsumerGroupTopicPartitions.
+            future: Gets a list of ConsumerGroupTopicPartitions.
+            request_timeout: Seconds to wait at most.
+        """
+        state = self.__open()
+        call = functools.partial(admin_calls.alter_group_offsets, state, requests)
+        self.__run("alter_consumer_group_offsets", future, request_timeout, call)
 
     def list_topics(self, topic: str | None = None, timeout: float = -1) -> Any:
         """Describe brokers and topics.
@@ -269,13 +339,9 @@ UNSUPPORTED: Final = {
     "create_acls": 1,
     "describe_acls": 1,
     "delete_acls": 1,
-    "describe_consumer_groups": 1,
     "delete_consumer_groups": 1,
-    "list_consumer_group_offsets": 1,
-    "alter_consumer_group_offsets": 1,
     "describe_user_scram_credentials": 1,
     "alter_user_scram_credentials": 1,
-    "list_offsets": 1,
     "delete_records": 1,
     "elect_leaders": 2,
 }
@@ -300,7 +366,7 @@ def _unsupported(name: str, place: int) -> Callable[..., None]:
             raise TypeError(f"{name}() got an unexpected keyword argument {min(unknown)!r}")
         if place >= len(args):
             raise TypeError(f"{name}() misses arguments")
-        _checks(name, args, options)
+        check_arguments(name, args, options)
         timeout = options.get("request_timeout")
         run = self._AdminClientImpl__run  # type: ignore[attr-defined]
         run(name, args[place], timeout, _not_implemented(name))
@@ -315,65 +381,11 @@ for _name, _place in UNSUPPORTED.items():
 _AdminClientImpl.__module__ = "confluent_kafka.cimpl"
 
 
-def _checks(name: str, args: tuple[Any, ...], options: dict[str, Any]) -> None:
-    """What the native module checks before it sends a request."""
-    first = args[0]
-    if name == "create_partitions":
-        _check(first, NewPartitions, "NewPartitions")
-    elif isinstance(first, list | tuple) and not first and name != "list_offsets":
-        raise ValueError(f"{name}: expected a list that is not empty")
-    if name.endswith("configs") and (not isinstance(first, list) or None in first):
-        raise ValueError(f"{name}: expected a list of ConfigResource")
-    if name == "describe_acls":
-        kinds = importlib.import_module("confluent_kafka.admin")
-        if type(first) is not kinds.AclBindingFilter:
-            raise TypeError(f"expected AclBindingFilter, not {type(first).__name__}")
-    if name == "incremental_alter_configs":
-        _check_incremental(first)
-    if name == "list_offsets" and any(not at.topic or at.partition < 0 for at in first):
-        raise ValueError("list_offsets: expected a topic's name and a partition that is not negative")
-    if name == "describe_consumer_groups" and not options.get("group_ids", args[1:2]):
-        raise ValueError("group_ids: expected a list that is not empty")
-    _check_options(options.get("validate_only", False), options.get("operation_timeout"))
-
-
-def _check_incremental(resources: Any) -> None:
-    operations = importlib.import_module("confluent_kafka.admin").AlterConfigOpType
-    for resource in resources:
-        entries = resource.incremental_configs
-        if not entries:
-            raise ValueError(f"incremental_alter_configs: {resource} has no incremental_configs")
-        for entry in entries:
-            if not isinstance(getattr(entry, "name", None), str) or not isinstance(
-                entry.incremental_operation, operations
-            ):
-                raise TypeError("expected a str as name and an AlterConfigOpType as incremental_operation")
-        names = [entry.name for entry in entries]
-        if len(set(names)) < len(names):
-            raise failure("_INVALID_ARG", f"incremental_alter_configs: {resource} names a property twice")
-
-
 def _not_implemented(name: str) -> Callable[[ottla.Admin, float], NoReturn]:
     def call(_admin: ottla.Admin, _seconds: float) -> NoReturn:
         raise failure("_NOT_IMPLEMENTED", f"{name} is not supported by ottla")
 
     return call
-
-
-def _check(values: Any, kind: type, shown: str) -> None:
-    if not isinstance(values, list) or not values or not all(isinstance(value, kind) for value in values):
-        raise TypeError(f"Expected non-empty list of {shown} objects")
-
-
-def _check_options(flag: Any, timeout: Any) -> None:
-    if not isinstance(flag, bool | int):
-        raise TypeError(f"expected a bool, not {type(flag).__name__}")
-    if timeout is None:
-        return
-    if isinstance(timeout, bool) or not isinstance(timeout, int | float):
-        raise TypeError(f"expected seconds, not {type(timeout).__name__}")
-    if timeout < 0:
-        raise ValueError(f"a timeout must not be negative: {timeout}")
 
 
 def _new_topic(topic: NewTopic) -> ottla.NewTopic:
@@ -403,93 +415,6 @@ def _time_out(name: str, seconds: float) -> NoReturn:
     """A call of a client that has no brokers."""
     time.sleep(min(seconds, _TIMEOUT))
     raise failure("_TIMED_OUT", f"Failed while waiting for the controller: {name}: Local: Timed out")
-
-
-def _each(names: list[str], call: Callable[[], object]) -> dict[str, KafkaError | None]:
-    """The result of a call about several topics, by topic."""
-    try:
-        call()
-    except errors.KafkaError as error:
-        if error.failures:
-            failed = {str(name): to_kafka_error(each) for name, each in error.failures.items()}
-            return {name: failed.get(name) for name in names}
-        if error.code and len(names) == 1:
-            return {names[0]: to_kafka_error(error)}
-        raise
-    return dict.fromkeys(names)
-
-
-def _node(node: ottla.Node | None) -> Any:
-    kinds = importlib.import_module("confluent_kafka")
-    return None if node is None else kinds.Node(node.id, node.host, node.port, node.rack)
-
-
-def _describe_topics(names: list[str], admin: ottla.Admin, seconds: float) -> list[Any]:
-    kinds = importlib.import_module("confluent_kafka.admin")
-    info = importlib.import_module("confluent_kafka").TopicPartitionInfo
-    nodes = {node.id: _node(node) for node in admin.describe_cluster(timeout=seconds).nodes}
-    described: list[Any] = []
-    for name in names:
-        try:
-            found = admin.describe_topics(name, timeout=seconds)[name]
-        except errors.KafkaError as error:
-            if not error.code:
-                raise
-            described.append(to_kafka_error(error))
-            continue
-        partitions = [
-            info(
-                at.partition,
-                nodes.get(at.leader),
-                [nodes[node] for node in at.replicas if node in nodes],
-                [nodes[node] for node in at.in_sync if node in nodes],
-            )
-            for at in found.partitions
-        ]
-        high, low = _halves(getattr(found, "topic_id", None))
-        described.append(kinds.TopicDescription(name, Uuid(high, low), name.startswith("__"), partitions))
-    return described
-
-
-def _halves(topic_id: Any) -> tuple[int, int]:
-    if topic_id is None:
-        return 0, 0
-    data = topic_id.bytes if hasattr(topic_id, "bytes") else bytes(16)
-    return int.from_bytes(data[:8], "big", signed=True), int.from_bytes(data[8:], "big", signed=True)
-
-
-def _describe_cluster(operations: bool, admin: ottla.Admin, seconds: float) -> Any:
-    kinds = importlib.import_module("confluent_kafka.admin")
-    found = admin.describe_cluster(include_authorized_operations=operations, timeout=seconds)
-    allowed = None
-    if found.authorized_operations is not None:
-        allowed = [kinds.AclOperation[name] for name in found.authorized_operations]
-    nodes = [_node(node) for node in found.nodes]
-    return kinds.DescribeClusterResult(_node(found.controller), nodes, found.cluster_id, allowed)
-
-
-def _list_groups(states: Any, types: Any, admin: ottla.Admin, seconds: float) -> Any:
-    kinds = importlib.import_module("confluent_kafka.admin")
-    package = importlib.import_module("confluent_kafka")
-    valid = []
-    for group in admin.list_groups(timeout=seconds):
-        if group.protocol_type not in {"consumer", ""}:
-            continue
-        state = _member(package.ConsumerGroupState, _snake(group.state))
-        kind = _member(package.ConsumerGroupType, _snake(group.type))
-        if (states and state.value not in states) or (types and kind.value not in types):
-            continue
-        valid.append(kinds.ConsumerGroupListing(group.group_id, not group.protocol_type, state, kind))
-    return kinds.ListConsumerGroupsResult(valid, [])
-
-
-def _snake(name: str | None) -> str:
-    text = "".join(f"_{letter}" if letter.isupper() else letter for letter in name or "Unknown")
-    return text.strip("_").upper()
-
-
-def _member(kind: Any, name: str) -> Any:
-    return kind[name] if name in kind.__members__ else kind.UNKNOWN
 
 
 def _connect(state: Cluster) -> None:

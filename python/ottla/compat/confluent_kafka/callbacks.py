@@ -17,6 +17,8 @@ from ottla.compat.confluent_kafka.properties import Configuration
 
 # Seconds between two looks at what has no descriptor: timers, and callbacks that another thread queued.
 SLICE: Final = 0.05
+# The same where nothing but a descriptor is to be looked at.
+LONG_SLICE: Final = 0.5
 _numbers = itertools.count(1)
 _PAUSE: Final = re.compile(r"pause of (\d+) ms")
 _OTTLA: Final = logging.getLogger("ottla")
@@ -88,13 +90,19 @@ class Callbacks:
             text = f"{self.name} initialized: ottla in place of librdkafka, debug={config.own['debug']}"
             self._events.append(lambda: config.logger.log(logging.DEBUG, "INIT [%s] %s", self.name, text))
         self._detach: Callable[[], object] = lambda: None
-        if config.logger is not None or {"error_cb", "throttle_cb"} & config.callbacks.keys():
+        self._is_listening = config.logger is not None or bool({"error_cb", "throttle_cb"} & config.callbacks.keys())
+        if self._is_listening:
             handler = _Events(config, self.clients, self._events)
             _OTTLA.addHandler(handler)
             self._detach = weakref.finalize(self, _OTTLA.removeHandler, handler)
         connection = logging.getLogger("ottla.connection")
         if "throttle_cb" in config.callbacks and not connection.isEnabledFor(logging.INFO):
             connection.setLevel(logging.INFO)
+
+    @property
+    def are_watched(self) -> bool:
+        """Whether a poll has to look for events and timers, not only for results."""
+        return self._is_listening or self._stats_cb is not None
 
     def add(self, call: Callable[[], object]) -> None:
         """Queue a call for the next poll."""

@@ -42,6 +42,15 @@ class Cluster:
         """The properties for a client of ottla; without brokers there is none."""
         return dict(self.config.properties)
 
+    def admin_properties(self) -> dict[str, Any]:
+        """The properties that every kind of client takes."""
+        table = {row["name"]: row for row in ottla._ottla.properties()}
+        return {
+            name: value
+            for name, value in self.config.properties.items()
+            if name == "sasl_token" or "admin" in table[name]["roles"]
+        }
+
     def admin(self) -> ottla.Admin:
         """The client that asks for metadata, made with the first call."""
         if self._admin is None:

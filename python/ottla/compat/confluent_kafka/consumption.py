@@ -12,7 +12,7 @@ from typing import Any, Final
 import ottla
 from ottla import errors
 from ottla._ottla import Record
-from ottla.compat.confluent_kafka.callbacks import SLICE
+from ottla.compat.confluent_kafka.callbacks import LONG_SLICE, SLICE
 from ottla.compat.confluent_kafka.cluster import Cluster
 from ottla.compat.confluent_kafka.constants import OFFSET_BEGINNING, OFFSET_END
 from ottla.compat.confluent_kafka.errors import KafkaError, code, to_exception, to_kafka_error
@@ -23,8 +23,6 @@ from ottla.compat.confluent_kafka.topic_partition import TopicPartition
 
 # The records that a poll for one message fetches ahead.
 _AHEAD: Final = 500
-# Seconds of a wait for records, where nothing else is to be looked at.
-_LONG_SLICE: Final = 0.5
 # Seconds between two questions for the end of partitions, and until the same error is returned again.
 _BETWEEN_ENDS: Final = 0.1
 _BETWEEN_ERRORS: Final = 30.0
@@ -67,7 +65,7 @@ class Consumption:
         self._longest_pause = interval / 3
         self._polled = time.monotonic()
         has_callbacks = bool(config.callbacks) or config.logger is not None or self._reports_ends
-        self._slice = SLICE if has_callbacks else _LONG_SLICE
+        self._slice = SLICE if has_callbacks else LONG_SLICE
 
     def next(self, deadline: float, most: int = 1) -> Message | None:
         """The next message, or None when the time is up."""

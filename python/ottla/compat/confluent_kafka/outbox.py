@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from ottla import _ottla, errors
-from ottla.compat.confluent_kafka.callbacks import SLICE, Callbacks
+from ottla.compat.confluent_kafka.callbacks import LONG_SLICE, SLICE, Callbacks
 from ottla.compat.confluent_kafka.errors import KafkaError, code, to_kafka_error
 from ottla.compat.confluent_kafka.message import Message
 
@@ -151,7 +151,9 @@ class Outbox:
             self._sent_late(pending, delivery)
 
     def _sent_late(self, pending: Pending, delivery: _ottla.AsyncDelivery) -> None:
-        self._track(pending, delivery, is_counted=not pending.is_done)
+        # A record that was purged meanwhile has its result.
+        if not pending.is_done:
+            self._track(pending, delivery, is_counted=True)
         self.drop(pending)
 
     def _fail(self, pending: Pending, error: Exception) -> None:
@@ -204,7 +206,8 @@ class Outbox:
 
     def wait(self, seconds: float) -> None:
         """Wait for a result, at most a slice."""
-        seconds = min(seconds, SLICE)
+        is_watched = bool(self._unsent) or self._callbacks.are_watched
+        seconds = min(seconds, SLICE if is_watched else LONG_SLICE)
         if self._core is None:
             # Records without a broker expire by the clock.
             firsts = [queue[0].made for queue in list(self._unsent.values()) if queue]

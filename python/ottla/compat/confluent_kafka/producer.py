@@ -255,6 +255,8 @@ class Producer:
             timeout: Seconds to wait at most; negative waits without end.
         """
         state = self.__open()
+        # What was not sent is not part of the transaction, and must not become part of the next one.
+        state.outbox.purge(in_queue=True, in_flight=False)
         state.transactions.abort(timeout)
         state.flush(time.monotonic() + 1)
 
