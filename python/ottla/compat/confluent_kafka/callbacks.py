@@ -117,6 +117,8 @@ class Callbacks:
             self._next_stats = time.monotonic() + self._interval
             stats_cb = self._stats_cb
             self._events.append(lambda: stats_cb(self._statistics(self.name)))
+        if not self._events and not self._queued:
+            return 0
         served = 0
         for queue in (self._events, self._queued):
             while True:

@@ -185,10 +185,10 @@ class Consumer:
         deadline = deadline_of(-1 if timeout is None else timeout)
         found: list[Message] = []
         while len(found) < num_messages:
-            message = state.next(deadline, num_messages - len(found))
-            if message is None:
+            more = state.take(num_messages - len(found), deadline)
+            if not more:
                 break
-            found.append(message)
+            found += more
         return found
 
     def commit(self, message: Any = None, offsets: Any = None, asynchronous: bool = True) -> Any:

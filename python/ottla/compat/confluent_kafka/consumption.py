@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import threading
 import time
@@ -23,6 +24,8 @@ from ottla.compat.confluent_kafka.topic_partition import TopicPartition
 
 # The records that a poll for one message fetches ahead.
 _AHEAD: Final = 500
+# Buffered records that polls return before they look for callbacks and commits again.
+_SERVE_EVERY: Final = 100
 # Seconds between two questions for the end of partitions, and until the same error is returned again.
 _BETWEEN_ENDS: Final = 0.1
 _BETWEEN_ERRORS: Final = 30.0
@@ -64,48 +67,71 @@ class Consumption:
         interval = int(config.properties.get("max.poll.interval.ms", 300_000)) / 1000
         self._longest_pause = interval / 3
         self._polled = time.monotonic()
+        self._unserved = 0
         has_callbacks = bool(config.callbacks) or config.logger is not None or self._reports_ends
         self._slice = SLICE if has_callbacks else LONG_SLICE
 
-    def next(self, deadline: float, most: int = 1) -> Message | None:
+    def next(self, deadline: float) -> Message | None:
         """The next message, or None when the time is up."""
-        while True:
-            self.cluster.callbacks.serve()
-            self.offsets.serve()
+        # Between two buffered records callbacks can wait a little.
+        self._unserved += 1
+        if self._unserved < _SERVE_EVERY:
             message = self._pop()
             if message is not None:
                 return message
+        found = self.take(1, deadline)
+        return found[0] if found else None
+
+    def take(self, most: int, deadline: float) -> list[Message]:
+        """As many messages as there are, at least one; none when the time is up."""
+        is_fetched = False
+        while True:
+            self._unserved = 0
+            self.cluster.callbacks.serve()
+            self.offsets.serve()
+            found = self._take(most)
+            if found:
+                return found
             left = deadline - time.monotonic()
-            if left < 0:
-                return None
-            self._fetch(left, max(most, 1))
-            if left == 0 or time.monotonic() >= deadline:
-                self.cluster.callbacks.serve()
-                return self._pop()
+            if left <= 0 and is_fetched:
+                return []
+            self._fetch(max(left, 0.0), most)
+            is_fetched = True
 
     def _pop(self) -> Message | None:
+        self._keep_membership()
         with self._lock:
             if self._ready:
                 return self._ready.popleft()
             record = next(self._records, None)
             if record is None:
                 return None
-            pair = (record.topic, record.partition)
-            self.position[pair] = record.offset + 1
-            if self.offsets.stores:
-                self.offsets.store(pair, record.offset + 1, None, record.leader_epoch)
-        if time.monotonic() - self._polled > self._longest_pause:
-            self._keep_membership()
-        return of_record(record)
+            message = of_record(record)
+            self._returned(record)
+        return message
+
+    def _take(self, most: int) -> list[Message]:
+        self._keep_membership()
+        with self._lock:
+            found = [self._ready.popleft() for _ in range(min(most, len(self._ready)))]
+            records = list(itertools.islice(self._records, most - len(found)))
+            found += map(of_record, records)
+            # A batch has its records partition by partition: the last one of each counts.
+            for record, following in itertools.zip_longest(records, records[1:]):
+                if following is None or following.partition != record.partition or following.topic != record.topic:
+                    self._returned(record)
+        return found
+
+    def _returned(self, record: Record) -> None:
+        pair, offset = (record.topic, record.partition), record.offset + 1
+        self.position[pair] = offset
+        if self.offsets.stores:
+            self.offsets.store(pair, offset, None, record.leader_epoch)
 
     def _keep_membership(self) -> None:
         """Poll between buffered records, so that the group does not take the application for dead."""
-        with self._lock:
-            rest = list(self._records)
-            self._records = iter(rest)
-        self._fetch(0, 1)
-        with self._lock:
-            self._records = iter([*rest, *self._records]) if rest else self._records
+        if self.client is not None and time.monotonic() - self._polled > self._longest_pause:
+            self._fetch(0, 1)
 
     def _fetch(self, left: float, most: int) -> None:
         """Get records from ottla, or what is returned instead."""
@@ -118,10 +144,12 @@ class Consumption:
         except errors.KafkaError as error:
             self._failed(error, left)
             return
-        with self._lock:
-            if len(batch):
-                self._records = iter(batch)
-                return
+        if len(batch):
+            with self._lock:
+                # There is a rest if the poll was to keep the membership; listeners have dropped what was revoked.
+                rest = list(self._records)
+                self._records = iter([*rest, *batch]) if rest else iter(batch)
+            return
         if self._reports_ends and time.monotonic() >= self._next_ends:
             self._next_ends = time.monotonic() + _BETWEEN_ENDS
             self._find_ends()

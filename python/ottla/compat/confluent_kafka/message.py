@@ -239,21 +239,32 @@ def _of(message: Message) -> Message:
 
 def of_record(record: Record) -> Message:
     """The message of a consumed record."""
-    kind = record.timestamp_type
-    epoch, count = record.leader_epoch, record.delivery_count
-    return Message(
-        record.topic,
-        record.partition,
-        record.offset,
-        record.key,
-        record.value,
-        record.headers or None,
-        None,
-        (TIMESTAMP_NOT_AVAILABLE, -1) if kind < 0 else (kind + 1, record.timestamp),
-        -1.0,
-        -1 if epoch is None else epoch,
-        -1 if count is None else count,
+    kind, epoch, count = record.timestamp_type, record.leader_epoch, record.delivery_count
+    return of_fields(
+        (
+            record.topic,
+            record.partition,
+            record.offset,
+            record.key,
+            record.value,
+            record.headers or None,
+            None,
+            (kind + 1, record.timestamp) if kind >= 0 else (TIMESTAMP_NOT_AVAILABLE, -1),
+            -1.0,
+            -1 if epoch is None else epoch,
+            -1 if count is None else count,
+        )
     )
+
+
+def of_fields(fields: tuple[Any, ...]) -> Message:
+    """A message of all its fields, unchecked: each record of a program is made so."""
+    made = _new(Message)
+    made._Message__fields = fields  # type: ignore[attr-defined]
+    return made
+
+
+_new = object.__new__
 
 
 def of_error(error: KafkaError, topic: str | None = None, partition: int = -1, offset: int = OFFSET_INVALID) -> Message:

@@ -9,43 +9,71 @@ import time
 import weakref
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 from ottla import _ottla, errors
 from ottla.compat.confluent_kafka.callbacks import LONG_SLICE, SLICE, Callbacks
+from ottla.compat.confluent_kafka.constants import OFFSET_INVALID
 from ottla.compat.confluent_kafka.errors import KafkaError, code, to_kafka_error
-from ottla.compat.confluent_kafka.message import Message
+from ottla.compat.confluent_kafka.message import Message, of_fields
 
 _CREATE_TIME: Final = 1
 
 
-@dataclass(slots=True)
 class Pending:
     """A record whose delivery result is not known yet."""
 
-    topic: str
-    value: Any
-    key: Any
-    partition: int | None
-    timestamp: int | None
-    headers: Any
-    on_delivery: Callable[[KafkaError | None, Message], object] | None
-    size: int
-    made: float = field(default_factory=time.monotonic)
-    is_done: bool = False
+    __slots__ = (
+        "headers",
+        "is_done",
+        "key",
+        "made",
+        "on_delivery",
+        "partition",
+        "size",
+        "timestamp",
+        "topic",
+        "value",
+    )
+
+    def __init__(
+        self,
+        topic: str,
+        value: Any,
+        key: Any,
+        partition: int | None,
+        timestamp: int | None,
+        headers: Any,
+        on_delivery: Callable[[KafkaError | None, Message], object] | None,
+        size: int,
+    ) -> None:
+        self.topic, self.value, self.key, self.partition = topic, value, key, partition
+        self.timestamp, self.headers, self.on_delivery, self.size = timestamp, headers, on_delivery, size
+        self.made = time.monotonic()
+        self.is_done = False
 
     def message(self, found: Any, error: KafkaError | None) -> Message:
-        """The message that the callback gets."""
-        placed = self.partition if self.partition is not None else -1
-        partition, offset, timestamp = placed, -1001, self.timestamp or 0
+        """The message that the callback gets. As with librdkafka, it has no headers."""
         if error is None:
             partition, offset, timestamp = found.partition, found.offset, found.timestamp
-        latency = time.monotonic() - self.made
-        stamp = (_CREATE_TIME if timestamp else 0, timestamp)
-        key, value = _bytes(self.key), _bytes(self.value)
-        # As with librdkafka, a delivery result has no headers.
-        return Message(self.topic, partition, offset, key, value, None, error, stamp, latency)
+        else:
+            partition, offset, timestamp = self.partition, OFFSET_INVALID, self.timestamp or 0
+        key, value = self.key, self.value
+        return of_fields(
+            (
+                self.topic,
+                -1 if partition is None else partition,
+                OFFSET_INVALID if offset < 0 else offset,
+                key if key is None or type(key) is bytes else _bytes(key),
+                value if value is None or type(value) is bytes else _bytes(value),
+                None,
+                error,
+                (_CREATE_TIME, timestamp) if timestamp else (0, timestamp),
+                time.monotonic() - self.made,
+                -1,
+                -1,
+            )
+        )
 
 
 def _bytes(data: Any) -> bytes | None:
@@ -72,6 +100,7 @@ class Outbox:
         self._lock = threading.Lock()
         self._queue = _ottla.CompletionQueue()
         self._tokens = itertools.count()
+        self._results: deque[tuple[Pending, Any, KafkaError | None]] = deque()
         self._sent: dict[int, tuple[Pending, _ottla.Watched]] = {}
         # By topic, what was not handed to the core: in order, and later records of the topic come after them.
         self._unsent: dict[str, deque[Pending]] = {}
@@ -102,16 +131,14 @@ class Outbox:
         with self._lock:
             self._sent[token] = (pending, watched)
             if not is_counted:
-                self._count(pending, 1)
+                self.count += 1
+                self.bytes += pending.size
         watched._notify(self._queue, token)
-
-    def _count(self, pending: Pending, sign: int) -> None:
-        self.count += sign
-        self.bytes += sign * pending.size
 
     def _queue_unsent(self, pending: Pending) -> None:
         with self._lock:
-            self._count(pending, 1)
+            self.count += 1
+            self.bytes += pending.size
             self._unsent.setdefault(pending.topic, deque()).append(pending)
             if self._core is not None and self._sender is None:
                 arguments = (weakref.ref(self),)
@@ -172,28 +199,43 @@ class Outbox:
     def _settle(self, pending: Pending, found: Any, error: KafkaError | None) -> None:
         """Queue the result for a poll, once."""
         with self._lock:
-            if pending.is_done:
-                return
-            pending.is_done = True
-        self._callbacks.add(lambda: self._deliver(pending, found, error))
-
-    def _deliver(self, pending: Pending, found: Any, error: KafkaError | None) -> None:
-        with self._lock:
-            self._count(pending, -1)
-        if pending.on_delivery is not None:
-            pending.on_delivery(error, pending.message(found, error))
+            if not pending.is_done:
+                pending.is_done = True
+                self._results.append((pending, found, error))
 
     def collect(self) -> None:
         """Queue the results that came in, and expire records that have no broker to go to."""
-        for token in self._queue.drain():
+        tokens = self._queue.drain()
+        if tokens:
             with self._lock:
-                entry = self._sent.pop(token, None)
-            if entry is not None:
-                found = entry[1].found()
-                failed = isinstance(found, BaseException)
-                self._settle(entry[0], found, _result(found) if failed else None)
+                for token in tokens:
+                    pending, watched = self._sent.pop(token)
+                    if not pending.is_done:
+                        pending.is_done = True
+                        found = watched.found()
+                        failed = isinstance(found, BaseException)
+                        self._results.append((pending, found, _result(found) if failed else None))
         if self._core is None:
             self._expire(time.monotonic() - self._timeout)
+
+    def serve(self) -> int:
+        """Call the callbacks of results; what one raises is raised, and the others wait for the next poll.
+
+        Returns: The number of results.
+        """
+        self.collect()
+        served = 0
+        while True:
+            try:
+                pending, found, error = self._results.popleft()
+            except IndexError:
+                return served
+            with self._lock:
+                self.count -= 1
+                self.bytes -= pending.size
+            served += 1
+            if pending.on_delivery is not None:
+                pending.on_delivery(error, pending.message(found, error))
 
     def _expire(self, made_before: float) -> None:
         for topic in list(self._unsent):

@@ -56,8 +56,7 @@ class _State:
         return core
 
     def serve(self) -> int:
-        self.outbox.collect()
-        return self.cluster.callbacks.serve()
+        return self.cluster.callbacks.serve() + self.outbox.serve()
 
     def flush(self, deadline: float) -> int:
         """Serve until nothing is left or the time is up."""
