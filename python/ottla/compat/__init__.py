@@ -1,0 +1,1 @@
+"""Replacements for other clients' modules, so that programs that were written for them run on ottla."""

@@ -1,0 +1,214 @@
+"""What every client has: metadata of the cluster, credentials, and callbacks."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import math
+import time
+from collections.abc import Callable
+from typing import Any, Final
+
+import ottla
+from ottla.compat.confluent_kafka.callbacks import SLICE, Callbacks, deadline_of
+from ottla.compat.confluent_kafka.errors import failure, to_exception, to_kafka_error
+from ottla.compat.confluent_kafka.oauth import Tokens
+from ottla.compat.confluent_kafka.properties import Configuration
+
+_FOREVER: Final = 86_400.0
+
+
+class Cluster:
+    """The cluster of one client, which `list_topics` and `cluster_id` ask.
+
+    Args:
+        config: The client's configuration.
+    """
+
+    def __init__(self, config: Configuration) -> None:
+        self.config = config
+        self.tokens: Tokens | None = None
+        oauth_cb = config.callbacks.get("oauth_cb")
+        if oauth_cb is not None:
+            self.tokens = Tokens(oauth_cb, config.own.get("sasl.oauthbearer.config", ""))
+            config.properties["sasl_token"] = self.tokens.token
+        self.started = time.time()
+        self.metrics: Callable[[], Any] = dict
+        self.callbacks = Callbacks(config, self._statistics)
+        self._admin: ottla.Admin | None = None
+        self.is_connected = bool(config.properties.get("bootstrap.servers"))
+
+    def properties(self) -> dict[str, Any]:
+        """The properties for a client of ottla; without brokers there is none."""
+        return dict(self.config.properties)
+
+    def admin_properties(self) -> dict[str, Any]:
+        """The properties that every kind of client takes."""
+        table = {row["name"]: row for row in ottla._ottla.properties()}
+        return {
+            name: value
+            for name, value in self.config.properties.items()
+            if name == "sasl_token" or "admin" in table[name]["roles"]
+        }
+
+    def admin(self) -> ottla.Admin:
+        """The client that asks for metadata, made with the first call."""
+        if self._admin is None:
+            table = {row["name"]: row for row in ottla._ottla.properties()}
+            wanted = {
+                name: value
+                for name, value in self.config.properties.items()
+                if name == "sasl_token" or "admin" in table[name]["roles"]
+            }
+            self._admin = ottla.Admin(config=wanted)
+            self.name(self._admin.metrics())
+        return self._admin
+
+    def name(self, metrics: Any) -> None:
+        """Take the events of a client of ottla, which its metrics name."""
+        for metric in metrics:
+            client = dict(metric.tags).get("client-id")
+            if client:
+                self.callbacks.clients.add(client)
+                return
+
+    def call(self, what: str, timeout: float, call: Callable[[ottla.Admin, float], Any]) -> Any:
+        """Make a call of the metadata client, within a time."""
+        deadline = deadline_of(timeout)
+        seconds = min(_FOREVER, max(0.0, deadline - time.monotonic()))
+        if not self.is_connected:
+            self.wait(deadline)
+            raise failure("_TRANSPORT" if "metadata" in what else "_TIMED_OUT", f"{what}: no bootstrap.servers")
+        try:
+            return call(self.admin(), seconds)
+        except ottla.errors.KafkaError as error:
+            raise to_exception(error, at_deadline="_TRANSPORT" if "metadata" in what else "_TIMED_OUT") from error
+
+    def wait(self, deadline: float) -> None:
+        """Wait without a broker, serving callbacks."""
+        while (left := deadline - time.monotonic()) > 0:
+            time.sleep(min(SLICE, left))
+            if self.callbacks.serve():
+                return
+
+    def list_topics(self, topic: str | None, timeout: float) -> Any:
+        """Describe the cluster's brokers and topics, or one topic."""
+        return self.call("Failed to get metadata", timeout, lambda admin, seconds: _metadata(admin, topic, seconds))
+
+    def cluster_id(self, timeout: float) -> str | None:
+        """The id of the cluster."""
+        description = self.call(
+            "Failed to retrieve cluster id", timeout, lambda admin, seconds: admin.describe_cluster(timeout=seconds)
+        )
+        found: str | None = description.cluster_id
+        return found
+
+    def set_sasl_credentials(self, username: Any, password: Any, apply: Callable[[], bool]) -> None:
+        """Take other credentials, as long as nothing connected with the first ones."""
+        for at, value in enumerate((username, password), 1):
+            if not isinstance(value, str):
+                shown = "None" if value is None else type(value).__name__
+                raise TypeError(f"argument {at} must be str, not {shown}")
+        self.config.properties.update({"sasl.username": username, "sasl.password": password})
+        if not apply():
+            reason = (
+                "set_sasl_credentials: ottla changes no credentials of a client that is connected; make another one"
+            )
+            raise failure("_NOT_IMPLEMENTED", reason)
+
+    def close(self) -> None:
+        """Disconnect the metadata client and take no further events."""
+        self.callbacks.close()
+        if self.tokens is not None:
+            self.tokens.close()
+        if self._admin is not None:
+            self._admin.close(1.0)
+            self._admin = None
+
+    def _statistics(self, name: str) -> str:
+        """JSON of librdkafka's statistics, as far as ottla measures the same."""
+        values: dict[str, float] = {}
+        brokers: dict[str, dict[str, Any]] = {}
+        topics: dict[str, dict[str, Any]] = {}
+        for metric, value in dict(self.metrics()).items():
+            if not math.isfinite(value):
+                continue
+            tags = dict(metric.tags)
+            if "node-id" in tags:
+                node = tags["node-id"]
+                broker = brokers.setdefault(node, {"name": node, "nodeid": _node(node), "state": "UP"})
+                broker[metric.name] = value
+            elif "topic" in tags:
+                topic = topics.setdefault(tags["topic"], {"topic": tags["topic"], "partitions": {}})
+                target = topic["partitions"].setdefault(tags["partition"], {}) if "partition" in tags else topic
+                target[metric.name] = value
+                if metric.name == "records-lag":
+                    target["consumer_lag"] = value
+            else:
+                values[metric.name] = value
+        now = time.time()
+        role = self.config.role
+        made = {
+            "name": name,
+            "client_id": self.config.properties.get("client.id", "rdkafka"),
+            "type": role if role in {"producer", "consumer"} else "consumer",
+            "ts": time.monotonic_ns() // 1000,
+            "time": int(now),
+            "age": int((now - self.started) * 1_000_000),
+            "replyq": 0,
+            "msg_cnt": 0,
+            "msg_size": 0,
+            "tx": int(values.get("request-total", 0)),
+            "rx": int(values.get("response-total", 0)),
+            "tx_bytes": int(values.get("outgoing-byte-total", 0)),
+            "rx_bytes": int(values.get("incoming-byte-total", 0)),
+            "txmsgs": int(values.get("record-send-total", 0)),
+            "rxmsgs": int(values.get("records-consumed-total", 0)),
+            "brokers": brokers,
+            "topics": topics,
+        }
+        return json.dumps(made)
+
+
+def _node(text: str) -> int:
+    digits = text.rpartition("-")[2]
+    return int(digits) if digits.isdigit() else -1
+
+
+def _metadata(admin: ottla.Admin, topic: str | None, seconds: float) -> Any:
+    kinds = importlib.import_module("confluent_kafka.admin")
+    cluster = admin.describe_cluster(timeout=seconds)
+    made = kinds.ClusterMetadata()
+    made.cluster_id = cluster.cluster_id
+    made.controller_id = -1 if cluster.controller is None else cluster.controller.id
+    made.brokers, made.topics = {}, {}
+    for node in cluster.nodes:
+        broker = kinds.BrokerMetadata()
+        broker.id, broker.host, broker.port = node.id, node.host, node.port
+        made.brokers[node.id] = broker
+        made.orig_broker_id, made.orig_broker_name = node.id, f"{node.host}:{node.port}/{node.id}"
+    names = admin.list_topics(internal=True, timeout=seconds) if topic is None else [topic]
+    for name in names:
+        made.topics[name] = _topic(kinds, admin, name, seconds)
+    return made
+
+
+def _topic(kinds: Any, admin: ottla.Admin, name: str, seconds: float) -> Any:
+    described = kinds.TopicMetadata()
+    described.topic, described.partitions, described.error = name, {}, None
+    try:
+        infos = _partitions(admin.describe_topics(name, timeout=seconds), name)
+    except ottla.errors.NotFoundError as error:
+        described.error = to_kafka_error(error)
+        return described
+    for info in infos:
+        partition = kinds.PartitionMetadata()
+        partition.id, partition.leader = info.partition, info.leader
+        partition.replicas, partition.isrs, partition.error = list(info.replicas), list(info.in_sync), None
+        described.partitions[info.partition] = partition
+    return described
+
+
+def _partitions(described: Any, name: str) -> Any:
+    found = described[name]
+    return getattr(found, "partitions", found)

@@ -1,0 +1,289 @@
+"""What a consumer's polls return: buffered records, errors and ends of partitions, one message at a time."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final
+
+import ottla
+from ottla import errors
+from ottla._ottla import Record
+from ottla.compat.confluent_kafka.callbacks import LONG_SLICE, SLICE
+from ottla.compat.confluent_kafka.cluster import Cluster
+from ottla.compat.confluent_kafka.constants import OFFSET_BEGINNING, OFFSET_END
+from ottla.compat.confluent_kafka.errors import KafkaError, code, to_exception, to_kafka_error
+from ottla.compat.confluent_kafka.message import Message, of_error, of_record
+from ottla.compat.confluent_kafka.offsets import Offsets, Pair
+from ottla.compat.confluent_kafka.properties import Configuration
+from ottla.compat.confluent_kafka.topic_partition import TopicPartition
+
+# The records that a poll for one message fetches ahead.
+_AHEAD: Final = 500
+# Buffered records that polls return before they look for callbacks and commits again.
+_SERVE_EVERY: Final = 100
+# Seconds between two questions for the end of partitions, and until the same error is returned again.
+_BETWEEN_ENDS: Final = 0.1
+_BETWEEN_ERRORS: Final = 30.0
+_METADATA: Final = 5.0
+Listener = Callable[[list[TopicPartition]], object]
+
+
+class Consumption:
+    """The records of a consumer on their way to the application.
+
+    Args:
+        config: The consumer's configuration.
+        cluster: Its cluster.
+        listeners: The application's `on_assign`, `on_revoke` and `on_lost`, as functions of partitions.
+    """
+
+    def __init__(self, config: Configuration, cluster: Cluster) -> None:
+        self.config, self.cluster = config, cluster
+        self.client: ottla.Consumer | None = None
+        if cluster.is_connected:
+            try:
+                self.client = ottla.Consumer(config=cluster.properties())
+            except errors.KafkaError as error:
+                raise to_exception(error) from error
+            cluster.metrics = self.client.metrics
+            cluster.name(self.client.metrics())
+        self.offsets = Offsets(self.client, config, cluster.callbacks)
+        self.position: dict[Pair, int] = {}
+        self.subscribed: list[str] = []
+        self.assigned: list[TopicPartition] = []
+        self.is_manual = False
+        self._records: Iterator[Record] = iter(())
+        self._ready: deque[Message] = deque()
+        self._lock = threading.RLock()
+        self._reports_ends = config.flag("enable.partition.eof", False)
+        self._ends: dict[Pair, int] = {}
+        self._next_ends = 0.0
+        self._errors: dict[tuple[int, str | None, int | None], float] = {}
+        interval = int(config.properties.get("max.poll.interval.ms", 300_000)) / 1000
+        self._longest_pause = interval / 3
+        self._polled = time.monotonic()
+        self._unserved = 0
+        has_callbacks = bool(config.callbacks) or config.logger is not None or self._reports_ends
+        self._slice = SLICE if has_callbacks else LONG_SLICE
+
+    def next(self, deadline: float) -> Message | None:
+        """The next message, or None when the time is up."""
+        # Between two buffered records callbacks can wait a little.
+        self._unserved += 1
+        if self._unserved < _SERVE_EVERY:
+            message = self._pop()
+            if message is not None:
+                return message
+        found = self.take(1, deadline)
+        return found[0] if found else None
+
+    def take(self, most: int, deadline: float) -> list[Message]:
+        """As many messages as there are, at least one; none when the time is up."""
+        is_fetched = False
+        while True:
+            self._unserved = 0
+            self.cluster.callbacks.serve()
+            self.offsets.serve()
+            found = self._take(most)
+            if found:
+                return found
+            left = deadline - time.monotonic()
+            if left <= 0 and is_fetched:
+                return []
+            self._fetch(max(left, 0.0), most)
+            is_fetched = True
+
+    def _pop(self) -> Message | None:
+        self._keep_membership()
+        with self._lock:
+            if self._ready:
+                return self._ready.popleft()
+            record = next(self._records, None)
+            if record is None:
+                return None
+            message = of_record(record)
+            self._returned(record)
+        return message
+
+    def _take(self, most: int) -> list[Message]:
+        self._keep_membership()
+        with self._lock:
+            found = [self._ready.popleft() for _ in range(min(most, len(self._ready)))]
+            records = list(itertools.islice(self._records, most - len(found)))
+            found += map(of_record, records)
+            # A batch has its records partition by partition: the last one of each counts.
+            for record, following in itertools.zip_longest(records, records[1:]):
+                if following is None or following.partition != record.partition or following.topic != record.topic:
+                    self._returned(record)
+        return found
+
+    def _returned(self, record: Record) -> None:
+        pair, offset = (record.topic, record.partition), record.offset + 1
+        self.position[pair] = offset
+        if self.offsets.stores:
+            self.offsets.store(pair, offset, None, record.leader_epoch)
+
+    def _keep_membership(self) -> None:
+        """Poll between buffered records, so that the group does not take the application for dead."""
+        if self.client is not None and time.monotonic() - self._polled > self._longest_pause:
+            self._fetch(0, 1)
+
+    def _fetch(self, left: float, most: int) -> None:
+        """Get records from ottla, or what is returned instead."""
+        self._polled = time.monotonic()
+        if self.client is None or not (self.subscribed or self.assigned):
+            time.sleep(min(SLICE, left))
+            return
+        try:
+            batch = self.client.poll(min(left, self._slice), max_records=max(most, _AHEAD))
+        except errors.KafkaError as error:
+            self._failed(error, left)
+            return
+        if len(batch):
+            with self._lock:
+                # There is a rest if the poll was to keep the membership; listeners have dropped what was revoked.
+                rest = list(self._records)
+                self._records = iter([*rest, *batch]) if rest else iter(batch)
+            return
+        if self._reports_ends and time.monotonic() >= self._next_ends:
+            self._next_ends = time.monotonic() + _BETWEEN_ENDS
+            self._find_ends()
+
+    def _failed(self, error: errors.KafkaError, left: float) -> None:
+        """Return an error as a message, once in a while; that no broker is reachable is for `error_cb`."""
+        if isinstance(error, errors.ClosedError):
+            raise RuntimeError("Consumer closed")  # noqa: TRY004 as the calls of a closed consumer
+        key = (error.code or 0, error.topic, error.partition)
+        now = time.monotonic()
+        is_outage = isinstance(error, errors.UnreachableError | errors.KafkaTimeoutError)
+        if is_outage or now - self._errors.get(key, -_BETWEEN_ERRORS) < _BETWEEN_ERRORS:
+            time.sleep(min(SLICE, left))
+            return
+        self._errors[key] = now
+        partition = -1 if error.partition is None else error.partition
+        self._ready.append(of_error(to_kafka_error(error), error.topic, partition))
+        beyond = getattr(error, "next_offset", None)
+        if beyond is not None and self.client is not None and error.topic is not None and partition >= 0:
+            # librdkafka passes over what does not decode.
+            self.client.seek((error.topic, partition), beyond)
+
+    def _find_ends(self) -> None:
+        """Queue a message for each partition whose end was reached."""
+        client = self.client
+        if client is None:
+            return
+        try:
+            paused = set(client.paused())
+            reading = [tp for tp in client.assignment() if tp not in paused]
+            if not reading:
+                return
+            ends = client.end_offsets(reading, timeout=_METADATA)
+            for tp in reading:
+                position = client.position(tp, timeout=_METADATA)
+                pair = (tp.topic, tp.partition)
+                if position >= ends[tp] and self._ends.get(pair) != position:
+                    self._ends[pair] = position
+                    end = KafkaError(code("_PARTITION_EOF"))
+                    self._ready.append(of_error(end, tp.topic, tp.partition, position))
+        except errors.KafkaError:
+            return  # Asked again with the next poll; an outage is for `error_cb`.
+
+    def discard(self, partitions: Iterable[Pair], *, rewind: bool) -> None:
+        """Drop buffered records of partitions; with `rewind`, they are fetched again."""
+        gone = set(partitions)
+        with self._lock:
+            rest = list(self._records)
+            self._records = iter([record for record in rest if (record.topic, record.partition) not in gone])
+            self._ready = deque(m for m in self._ready if (m.topic(), m.partition()) not in gone)
+        if not rewind or self.client is None:
+            return
+        firsts: dict[Pair, int] = {}
+        for record in rest:
+            pair = (record.topic, record.partition)
+            if pair in gone:
+                firsts.setdefault(pair, record.offset)
+        for pair, offset in firsts.items():
+            self.client.seek(pair, offset)
+
+    def start(self, partitions: Iterable[TopicPartition]) -> None:
+        """Begin partitions where their offsets say."""
+        if self.client is None:
+            return
+        for at in partitions:
+            pair = (at.topic, at.partition)
+            if at.offset >= 0:
+                self.client.seek(pair, at.offset)
+            elif at.offset in {OFFSET_BEGINNING, OFFSET_END}:
+                self.client._core.seek_to([pair], end=at.offset == OFFSET_END)
+
+    def forget(self, partitions: Iterable[Pair]) -> None:
+        """Forget partitions that are not assigned any more."""
+        gone = list(partitions)
+        self.discard(gone, rewind=False)
+        self.offsets.forget(gone)
+        for pair in gone:
+            self.position.pop(pair, None)
+            self._ends.pop(pair, None)
+
+    def subscribe(self, topics: list[str], listeners: dict[str, Listener | None]) -> None:
+        """Join the group. The listeners are called by polls."""
+        self.subscribed, self.is_manual, self.assigned = list(topics), False, []
+        if self.client is None:
+            return
+        lost = listeners["on_lost"]
+
+        def revoked(partitions: list[Any], called: Listener | None, *, commits: bool) -> None:
+            pairs = [(tp.topic, tp.partition) for tp in partitions]
+            self.discard(pairs, rewind=False)
+            try:
+                if called is not None and partitions:
+                    called([TopicPartition(topic, partition) for topic, partition in pairs])
+            finally:
+                if commits:
+                    self.offsets.last_commit(pairs)
+                self.forget(pairs)
+
+        def assigned(partitions: list[Any]) -> None:
+            called = listeners["on_assign"]
+            if called is not None:
+                called([TopicPartition(tp.topic, tp.partition) for tp in partitions])
+
+        self.client.subscribe(
+            _pattern(topics) if any(topic.startswith("^") for topic in topics) else topics,
+            on_assign=assigned,
+            on_revoke=lambda partitions: revoked(partitions, listeners["on_revoke"], commits=True),
+            on_lost=lambda partitions: revoked(partitions, lost or listeners["on_revoke"], commits=False),
+        )
+
+    def assign(self, partitions: list[TopicPartition]) -> None:
+        """Read these partitions and no others."""
+        kept = {(at.topic, at.partition) for at in partitions}
+        self.discard(kept, rewind=True)
+        self.forget([pair for pair in self.pairs() if pair not in kept])
+        self.is_manual, self.assigned, self.subscribed = True, list(partitions), []
+        if self.client is not None:
+            self.client.assign([(at.topic, at.partition) for at in partitions])
+
+    def pairs(self) -> list[Pair]:
+        """The assigned partitions."""
+        if self.is_manual or self.client is None:
+            return [(at.topic, at.partition) for at in self.assigned]
+        return [(tp.topic, tp.partition) for tp in self.client.assignment()]
+
+
+def _pattern(topics: list[str]) -> re.Pattern[str]:
+    """Names and patterns as one pattern for the whole name: librdkafka's match anything after them."""
+    parts = [
+        f"(?:{topic[1:]})"
+        if topic.endswith("$")
+        else f"(?:{topic[1:]}).*"
+        if topic.startswith("^")
+        else re.escape(topic)
+        for topic in topics
+    ]
+    return re.compile("|".join(parts))

@@ -1,0 +1,386 @@
+"""`Producer`: confluent-kafka's producer on ottla's."""
+
+from __future__ import annotations
+
+import time
+from typing import Any, Final, Never, Self
+
+from ottla import _ottla, errors
+from ottla.compat.confluent_kafka.callbacks import deadline_of
+from ottla.compat.confluent_kafka.cluster import Cluster
+from ottla.compat.confluent_kafka.errors import KafkaError, KafkaException, code, to_exception, to_kafka_error
+from ottla.compat.confluent_kafka.outbox import Outbox, Pending
+from ottla.compat.confluent_kafka.properties import Configuration, parse
+from ottla.compat.confluent_kafka.transactions import Transactions
+
+_CLOSED: Final = "Producer has been closed"
+# What librdkafka counts for a record beside its key and value.
+_MOST_MESSAGES: Final = 100_000
+_MOST_KBYTES: Final = 1_048_576
+_MAX_REQUEST: Final = 1_000_000
+
+
+class _State:
+    """What a producer consists of once it is initialized."""
+
+    def __init__(self, config: Configuration) -> None:
+        self.config = config
+        self.cluster = Cluster(config)
+        self.core = self._open()
+        timeout = int(config.properties["delivery.timeout.ms"]) / 1000
+        self.timeout = timeout
+        self.outbox = Outbox(self.core, self.cluster.callbacks, timeout)
+        self.transactions = Transactions(self.core, config)
+        self.most_messages = config.number("queue.buffering.max.messages", _MOST_MESSAGES) or 2**31
+        self.most_bytes = config.number("queue.buffering.max.kbytes", _MOST_KBYTES) * 1024
+        self.most_of_one = int(config.properties.get("max.request.size", _MAX_REQUEST))
+        self.on_delivery = config.callbacks.get("on_delivery")
+        self.errors_only = config.flag("delivery.report.only.error", False)
+        self.connecting: _ottla.Operation | None = None
+        if self.core is not None and "error_cb" in config.callbacks:
+            # librdkafka connects at once, and error_cb reports that it cannot.
+            admin = self.cluster.admin()
+            self.connecting = admin._core.describe_cluster(False, False, timeout)
+            self.connecting.poll(_ottla.CompletionQueue(), 0)
+
+    def _open(self) -> _ottla.ProducerCore | None:
+        """Make the producer of ottla, if there are brokers."""
+        if not self.cluster.is_connected:
+            return None
+        try:
+            core = _ottla.ProducerCore(config=self.cluster.properties())
+        except errors.KafkaError as error:
+            raise to_exception(error, at_deadline="_INVALID_ARG") from error
+        self.cluster.metrics = core.metrics
+        self.cluster.name(core.metrics())
+        return core
+
+    def serve(self) -> int:
+        return self.cluster.callbacks.serve() + self.outbox.serve()
+
+    def flush(self, deadline: float) -> int:
+        """Serve until nothing is left or the time is up."""
+        self.serve()
+        flushing: _ottla.Operation | None = None
+        while self.outbox.count and (left := deadline - time.monotonic()) > 0:
+            if flushing is None and self.core is not None:
+                flushing = self.core.flush(min(left, self.timeout + 1))
+                flushing.poll(_ottla.CompletionQueue(), 0)
+            self.outbox.wait(left)
+            self.serve()
+        return self.outbox.count
+
+
+class Producer:
+    """A producer of records: produce() queues, poll() and flush() call the delivery callbacks.
+
+    Args:
+        config: A dict of librdkafka's properties, and callbacks.
+    """
+
+    __state: _State | None
+
+    def __new__(cls, *_args: Any, **_named: Any) -> Self:
+        """Make a producer that is closed until its __init__."""
+        made = super().__new__(cls)
+        made.__state = None
+        return made
+
+    def __init__(self, *args: Any, **config: Any) -> None:
+        self.__state = _State(parse("producer", args, config))
+
+    def __open(self) -> _State:
+        """Return the state.
+
+        Raises:
+            RuntimeError: The producer is closed.
+        """
+        if self.__state is None:
+            raise RuntimeError(_CLOSED)
+        return self.__state
+
+    def produce(
+        self,
+        topic: Any,
+        value: Any = None,
+        key: Any = None,
+        partition: Any = -1,
+        callback: Any = None,
+        on_delivery: Any = None,
+        timestamp: Any = 0,
+        headers: Any = None,
+    ) -> None:
+        """Queue a record.
+
+        Args:
+            topic: The topic's name.
+            value: bytes, str or None.
+            key: bytes, str or None.
+            partition: The partition; -1 lets the partitioner choose.
+            callback: The same as on_delivery.
+            on_delivery: Called by a poll as f(error, message).
+            timestamp: Milliseconds since 1970 UTC; 0 is the current time.
+            headers: A dict, or a list of pairs.
+
+        Raises:
+            BufferError: The queue is full: poll, and produce again.
+            KafkaException: The record is too large.
+        """
+        state = self.__open()
+        _check_data(value, "a bytes-like object is required, not '{}'")
+        _check_data(key, "a bytes-like object is required, not '{}'")
+        if not isinstance(partition, int) or not isinstance(timestamp, int):
+            wrong = partition if not isinstance(partition, int) else timestamp
+            raise TypeError(f"'{type(wrong).__name__}' object cannot be interpreted as an integer")
+        failed = _add(state, topic, value, key, partition, on_delivery or callback, timestamp, _headers(headers))
+        if failed is not None:
+            if failed == code("_QUEUE_FULL"):
+                raise BufferError("Local: Queue full")
+            raise KafkaException(failed)
+
+    def produce_batch(
+        self, topic: Any, messages: Any, partition: Any = -1, callback: Any = None, on_delivery: Any = None
+    ) -> int:
+        """Queue many records.
+
+        Args:
+            topic: The topic's name.
+            messages: A list of dicts with value, key, partition, headers and callback.
+            partition: The partition of records that name none.
+            callback: The same as on_delivery.
+            on_delivery: The callback of records that name none.
+
+        Returns: The number of records that were queued. A record that was not has its error as _error.
+        """
+        state = self.__open()
+        if not isinstance(topic, str):
+            raise TypeError(f"argument 1 must be str, not {type(topic).__name__}")
+        if not isinstance(partition, int):
+            raise TypeError(f"'{type(partition).__name__}' object cannot be interpreted as an integer")
+        if not isinstance(messages, list):
+            raise TypeError("messages must be a list")
+        for at, message in enumerate(messages):
+            _check_entry(at, message)
+        queued = 0
+        for message in messages:
+            target = message.get("partition", partition)
+            called = message.get("callback") or message.get("on_delivery") or on_delivery or callback
+            headers = _headers(message.get("headers"))
+            failed = _add(state, topic, message.get("value"), message.get("key"), target, called, 0, headers)
+            if failed is None:
+                queued += 1
+            else:
+                message["_error"] = failed
+        return queued
+
+    def poll(self, timeout: float | None = -1) -> int:
+        """Call callbacks of what happened.
+
+        Args:
+            timeout: Seconds to wait for the first event; negative or None waits without end.
+
+        Returns: The number of callbacks that were called.
+        """
+        state = self.__open()
+        deadline = deadline_of(-1 if timeout is None else timeout)
+        while True:
+            served = state.serve()
+            left = deadline - time.monotonic()
+            if served or left <= 0:
+                return served
+            state.outbox.wait(left)
+
+    def flush(self, timeout: float | None = -1) -> int:
+        """Wait until all records have a result, and call their callbacks.
+
+        Args:
+            timeout: Seconds to wait at most; negative or None waits without end.
+
+        Returns: The number of records that have no result.
+        """
+        return self.__open().flush(deadline_of(-1 if timeout is None else timeout))
+
+    def purge(self, in_queue: bool = True, in_flight: bool = True, blocking: bool = True) -> None:  # noqa: ARG002 confluent-kafka's argument
+        """Give up records; their callbacks get _PURGE_QUEUE or _PURGE_INFLIGHT.
+
+        Args:
+            in_queue: Whether to give up records that wait.
+            in_flight: Whether to give up records that may be written already.
+            blocking: Ignored: the call never waits.
+        """
+        self.__open().outbox.purge(in_queue, in_flight)
+
+    def init_transactions(self, timeout: float = -1) -> None:
+        """Get the transactional id's producer id, and settle what an earlier instance left.
+
+        Args:
+            timeout: Seconds to wait at most; negative waits without end.
+        """
+        self.__open().transactions.init(timeout)
+
+    def begin_transaction(self) -> None:
+        """Begin a transaction.
+
+        Raises:
+            KafkaException: init_transactions was not called (_STATE).
+        """
+        self.__open().transactions.begin()
+
+    def send_offsets_to_transaction(self, positions: Any, group_metadata: Any, timeout: float = -1) -> None:
+        """Commit offsets of a group with the transaction.
+
+        Args:
+            positions: A list of TopicPartition with the offsets of the next records.
+            group_metadata: What consumer_group_metadata() returned.
+            timeout: Seconds to wait at most; negative waits without end.
+        """
+        self.__open().transactions.send_offsets(positions, group_metadata, timeout)
+
+    def commit_transaction(self, timeout: float = -1) -> None:
+        """Deliver all records of the transaction, and commit it.
+
+        Args:
+            timeout: Seconds to wait at most; negative waits without end.
+        """
+        state = self.__open()
+        state.transactions.check("commit_transaction")
+        state.flush(deadline_of(timeout))
+        state.transactions.commit(timeout)
+
+    def abort_transaction(self, timeout: float = -1) -> None:
+        """Abort the transaction.
+
+        Args:
+            timeout: Seconds to wait at most; negative waits without end.
+        """
+        state = self.__open()
+        # What was not sent is not part of the transaction, and must not become part of the next one.
+        state.outbox.purge(in_queue=True, in_flight=False)
+        state.transactions.abort(timeout)
+        state.flush(time.monotonic() + 1)
+
+    def list_topics(self, topic: str | None = None, timeout: float = -1, *_: Never) -> Any:
+        """Describe brokers and topics.
+
+        Args:
+            topic: A topic's name; without it, all topics.
+            timeout: Seconds to wait at most; negative waits without end.
+
+        Returns: A ClusterMetadata.
+        """
+        if self.__state is None:
+            raise RuntimeError("Handle has been closed")
+        return self.__state.cluster.list_topics(topic, timeout)
+
+    def cluster_id(self, timeout: float = -1) -> str | None:
+        """Return the id of the cluster.
+
+        Args:
+            timeout: Seconds to wait at most; negative waits without end.
+        """
+        if self.__state is None:
+            raise RuntimeError("Handle has been closed")
+        return self.__state.cluster.cluster_id(timeout)
+
+    def set_sasl_credentials(self, username: str, password: str) -> None:
+        """Set the credentials, before the first connection.
+
+        Args:
+            username: The user's name.
+            password: The password.
+        """
+        state = self.__open()
+        state.cluster.set_sasl_credentials(username, password, lambda: state.core is None)
+
+    def close(self, *_: Never) -> bool:
+        """Deliver what is queued, call the callbacks, and disconnect.
+
+        Returns: True: the producer is closed.
+        """
+        state = self.__state
+        if state is None:
+            return True
+        try:
+            state.flush(time.monotonic() + state.timeout + 1)
+        finally:
+            self.__state = None
+            if state.core is not None:
+                state.core.close(1.0).wait()
+            state.cluster.close()
+        return True
+
+    def __len__(self) -> int:
+        return 0 if self.__state is None else self.__state.outbox.count
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+Producer.__module__ = "confluent_kafka.cimpl"
+
+
+def _check_data(data: Any, text: str) -> None:
+    if data is not None and not isinstance(data, str | bytes | bytearray | memoryview):
+        raise TypeError(text.format(type(data).__name__))
+
+
+def _check_entry(at: int, message: Any) -> None:
+    if not isinstance(message, dict):
+        raise TypeError(f"Message at index {at} must be a dict")
+    for name in ("value", "key"):
+        _check_data(message.get(name), f"Message {name} at index {at} must be bytes or str")
+    if not isinstance(message.get("partition", -1), int):
+        raise TypeError(f"Message partition at index {at} must be int")
+    if "timestamp" in message:
+        raise NotImplementedError("Message timestamps are not currently supported in batch mode")
+
+
+def _headers(headers: Any) -> list[tuple[str, bytes | str | None]] | None:
+    if headers is None:
+        return None
+    if not isinstance(headers, dict | list):
+        raise TypeError("expected headers to be a dict or a list of tuples")
+    pairs = list(headers.items()) if isinstance(headers, dict) else headers
+    for pair in pairs:
+        if not isinstance(pair, tuple) or len(pair) != 2 or not isinstance(pair[0], str):
+            raise TypeError("Headers are expected to be a tuple of (key, value)")
+        if pair[1] is not None and not isinstance(pair[1], str | bytes):
+            raise TypeError(f"expected header value of {pair[0]} to be bytes, str or None")
+    return pairs or None
+
+
+def _length(data: Any) -> int:
+    return 0 if data is None else len(data)
+
+
+def _add(
+    state: _State, topic: Any, value: Any, key: Any, partition: int, called: Any, timestamp: int, headers: Any
+) -> KafkaError | None:
+    """Queue a record; the error if that is not possible."""
+    if not isinstance(topic, str):
+        raise TypeError(f"argument 'topic' must be str, not {type(topic).__name__}")
+    size = _length(value) + _length(key)
+    if size > state.most_of_one:
+        return KafkaError(code("MSG_SIZE_TOO_LARGE"), "Unable to produce message: Broker: Message size too large")
+    box = state.outbox
+    if box.count >= state.most_messages or box.bytes + size > state.most_bytes:
+        return KafkaError(code("_QUEUE_FULL"), "Local: Queue full")
+    called = called if called is not None else state.on_delivery
+    if called is not None and state.errors_only:
+        called = _only_errors(called)
+    pending = Pending(topic, value, key, None if partition < 0 else partition, timestamp or None, headers, called, size)
+    try:
+        box.add(pending)
+    except errors.KafkaError as error:
+        return to_kafka_error(error)
+    return None
+
+
+def _only_errors(called: Any) -> Any:
+    return lambda error, message: called(error, message) if error is not None else None

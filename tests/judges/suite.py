@@ -1,0 +1,83 @@
+"""Runs a suite, and compares it with what may fail."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+# Seconds for one test, and for all of them.
+ONE_TEST, ALL_TESTS = 120, 3000
+
+
+@dataclass(frozen=True)
+class Suite:
+    """A suite: the package that it tests, its files, and the plugin that puts ottla below that package."""
+
+    package: str
+    files: str
+    plugin: str
+
+
+SUITES = {"confluent": Suite("confluent-kafka", "tests/test_*.py", "ottla_below_confluent")}
+
+
+def run(name: str, tree: Path) -> int:
+    """Run a suite, print its table, and return the status of the command."""
+    suite = SUITES[name]
+    files = sorted(str(path.relative_to(tree)) for path in tree.glob(suite.files))
+    if not files:
+        print(f"{tree} has no {suite.files}: is it a checkout of {suite.package}?", file=sys.stderr)
+        return 2
+    outcomes = outcomes_of(suite, tree, files)
+    allowed = allowlist((HERE / f"{name}.txt").read_text())
+    counts = Counter(outcomes.values())
+    print(f"| suite | {suite.package} | tests | passed | skipped | failed | allowed to fail |")
+    print("|---|---|---|---|---|---|---|")
+    print(
+        f"| {name} | {version(suite.package)} | {len(outcomes)} | {counts['passed']} | {counts['skipped']} | "
+        f"{counts['failed']} | {len(allowed)} |"
+    )
+    wrong = problems(outcomes, allowed)
+    for line in wrong:
+        print(line)
+    return 1 if wrong else 0
+
+
+def outcomes_of(suite: Suite, tree: Path, files: list[str]) -> dict[str, str]:
+    """By test, "passed", "skipped" or "failed"."""
+    with tempfile.TemporaryDirectory() as folder:
+        report = Path(folder, "report.json")
+        paths = [str(HERE / "plugin"), str(ROOT / "python")]
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "OTTLA_JUDGE_REPORT": str(report)}
+        command = [sys.executable, "-m", "pytest", "-q", "-p", suite.plugin, "-o", f"cache_dir={folder}/cache"]
+        command += [f"--timeout={ONE_TEST}", *files]
+        subprocess.run(command, cwd=tree, env=environment, timeout=ALL_TESTS, check=False)
+        return json.loads(report.read_text())
+
+
+def allowlist(text: str) -> dict[str, str]:
+    """By test that may fail, the reason: lines are a test's id, two spaces, a hash and the reason."""
+    lines = [line for line in text.splitlines() if line and not line.startswith("#")]
+    return dict(line.split("  # ", 1) for line in lines)
+
+
+def problems(outcomes: dict[str, str], allowed: dict[str, str]) -> list[str]:
+    """What makes a run red."""
+    failed = {test for test, outcome in outcomes.items() if outcome == "failed"}
+    return [
+        *(f"failed: {test}" for test in sorted(failed - allowed.keys())),
+        *(
+            f"passes, take it off the list: {test}"
+            for test in sorted(t for t in allowed if outcomes.get(t) == "passed")
+        ),
+        *(f"does not exist, take it off the list: {test}" for test in sorted(allowed.keys() - outcomes.keys())),
+    ]

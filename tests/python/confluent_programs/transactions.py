@@ -1,0 +1,49 @@
+"""Transactions: states, a commit, an abort, offsets of a group; reading what is committed."""
+
+import sys
+import time
+
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Producer, TopicPartition
+
+servers, topic, group = sys.argv[1:]
+producer = Producer({"bootstrap.servers": servers, "transactional.id": f"t-{group}"})
+
+
+def named(call, *arguments):
+    try:
+        call(*arguments)
+    except KafkaException as error:
+        return error.args[0].name()
+    return None
+
+
+print("begin", named(producer.begin_transaction))
+print("not transactional", named(Producer({"bootstrap.servers": servers}).begin_transaction))
+producer.init_transactions(20)
+producer.begin_transaction()
+print("again", named(producer.begin_transaction))
+producer.produce(topic, "committed", partition=0)
+producer.commit_transaction(20)
+producer.begin_transaction()
+producer.produce(topic, "aborted", partition=0)
+producer.abort_transaction(20)
+producer.begin_transaction()
+producer.produce(topic, "last", partition=0)
+producer.commit_transaction(20)
+
+consumer = Consumer({"bootstrap.servers": servers, "group.id": group})
+consumer.assign([TopicPartition(topic, 0, OFFSET_BEGINNING)])
+values = []
+deadline = time.monotonic() + 30
+while values[-1:] != [b"last"] and time.monotonic() < deadline:
+    message = consumer.poll(0.5)
+    if message is not None and message.error() is None:
+        values.append(message.value())
+print(values)
+producer.begin_transaction()
+producer.produce(topic, "with offsets", partition=0)
+positions = consumer.position([TopicPartition(topic, 0)])
+producer.send_offsets_to_transaction(positions, consumer.consumer_group_metadata(), 20)
+producer.commit_transaction(20)
+print("committed", consumer.committed([TopicPartition(topic, 0)], timeout=20)[0].offset == positions[0].offset)
+consumer.close()

@@ -1,0 +1,165 @@
+"""`ottla.compat.confluent_kafka`: programs print the same on librdkafka and, by one line, on ottla."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ottla.compat.confluent_kafka.admin import UNSUPPORTED as UNSUPPORTED_CALLS
+from ottla.compat.confluent_kafka.property_table import UNSUPPORTED, WITHOUT_EFFECT
+from ottla.testing import Broker
+
+pytest.importorskip("confluent_kafka")
+PROGRAMS = Path(__file__).parent / "confluent_programs"
+# Seconds until a program has ended: it waits up to 30 for each thing.
+PATIENCE = 120
+
+
+@pytest.fixture(scope="module")
+def servers():
+    with Broker(topics={f"{name}-{side}": 3 for name in NAMES for side in ("theirs", "ours")}) as broker:
+        yield broker.bootstrap_servers
+
+
+NAMES = sorted(path.stem for path in PROGRAMS.glob("*.py") if path.stem != "__init__")
+
+
+def run(name, servers, *, side):
+    seam = ["-m", "ottla.compat"] if side == "ours" else []
+    command = [sys.executable, *seam, str(PROGRAMS / f"{name}.py"), servers, f"{name}-{side}", f"group-{name}-{side}"]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    assert ended.returncode == 0, ended.stderr
+    return ended.stdout.replace(f"{name}-{side}", "TOPIC").splitlines()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_program_prints_the_same_on_ottla(name, servers):
+    theirs = run(name, servers, side="theirs")
+    assert theirs
+    assert run(name, servers, side="ours") == theirs
+
+
+def python(text, *arguments):
+    command = [sys.executable, "-c", text, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
+
+
+def test_install_replaces_the_native_module_only():
+    ended = python(
+        "from ottla.compat.confluent_kafka import install; install(); install()\n"
+        "import confluent_kafka, confluent_kafka.admin, confluent_kafka.aio, confluent_kafka.serialization\n"
+        "print(confluent_kafka.cimpl.Consumer is confluent_kafka.Consumer, confluent_kafka.cimpl.__name__, confluent_kafka.__file__.count('ottla'))"
+    )
+    assert ended.stdout.split() == ["True", "ottla.compat.confluent_kafka.cimpl", "0"], ended.stderr
+
+
+def test_install_after_the_import_says_what_to_do():
+    ended = python("import confluent_kafka\nfrom ottla.compat.confluent_kafka import install\ninstall()")
+    assert ended.returncode == 1
+    assert "call install() first, or start the program with `python -m ottla.compat PROGRAM`" in ended.stderr
+
+
+def test_the_names_are_those_of_the_native_module():
+    names = "print(sorted(n for n in dir(c) if not n.startswith('__')))"
+    theirs = python(f"import confluent_kafka.cimpl as c\n{names}")
+    ours = python(
+        f"from ottla.compat.confluent_kafka import install; install()\nimport confluent_kafka.cimpl as c\n{names}"
+    )
+    assert set(eval(theirs.stdout)) <= set(eval(ours.stdout)), ours.stderr
+
+
+def test_ctrl_c_ends_a_poll(servers):
+    text = (
+        "from ottla.compat.confluent_kafka import install; install()\n"
+        "import sys\n"
+        "from confluent_kafka import Consumer\n"
+        "consumer = Consumer({'bootstrap.servers': sys.argv[1], 'group.id': 'interrupted'})\n"
+        "consumer.subscribe(['round_trip-ours'], on_assign=lambda *_: print('assigned', flush=True))\n"
+        "try:\n    consumer.poll()\nexcept KeyboardInterrupt:\n    print('interrupted')\n"
+        "consumer.close()\n"
+    )
+    child = subprocess.Popen([sys.executable, "-c", text, servers], stdout=subprocess.PIPE, text=True)
+    try:
+        assert child.stdout.readline() == "assigned\n"
+        child.send_signal(signal.SIGINT)
+        said, _ = child.communicate(timeout=PATIENCE)
+    finally:
+        child.kill()
+        child.wait()
+    assert said == "interrupted\n"
+
+
+def test_statistics_errors_and_logs_reach_their_callbacks(servers):
+    ended = python(
+        "from ottla.compat.confluent_kafka import install; install()\n"
+        "import json, logging, sys, time\n"
+        "from confluent_kafka import Consumer, KafkaError, Producer\n"
+        "seen = []\n"
+        "producer = Producer({'bootstrap.servers': sys.argv[1], 'statistics.interval.ms': 50, 'stats_cb': seen.append})\n"
+        "producer.produce('failures-ours', 'x')\n"
+        "producer.flush(20)\n"
+        "deadline = time.monotonic() + 20\n"
+        "while not seen and time.monotonic() < deadline: producer.poll(0.1)\n"
+        "made = json.loads(seen[-1])\n"
+        "print(made['type'], made['txmsgs'] > 0, bool(made['brokers']), sorted(made['topics']))\n"
+        "errors = []\n"
+        "consumer = Consumer({'bootstrap.servers': '127.0.0.1:1', 'group.id': 'g', 'error_cb': errors.append})\n"
+        "consumer.subscribe(['t'])\n"
+        "while KafkaError._ALL_BROKERS_DOWN not in errors and time.monotonic() < deadline: consumer.poll(0.1)\n"
+        "print([error.name() for error in errors[:2]])\n"
+        "consumer.close()\n",
+        servers,
+    )
+    assert ended.stdout.splitlines() == [
+        "producer True True ['failures-ours']",
+        "['_TRANSPORT', '_ALL_BROKERS_DOWN']",
+    ], ended.stderr
+
+
+def test_unsupported_properties_and_calls_raise(servers):
+    ended = python(
+        "from ottla.compat.confluent_kafka import install; install()\n"
+        "import sys\n"
+        "from confluent_kafka import KafkaException, Producer, TopicPartition\n"
+        "from confluent_kafka.admin import AdminClient, NewTopic\n"
+        "from ottla.compat.confluent_kafka.property_table import UNSUPPORTED\n"
+        "for row in UNSUPPORTED:\n"
+        "    try:\n        Producer({row.name: '1'})\n"
+        "    except KafkaException as error:\n        assert error.args[0].name() == '_INVALID_ARG', error\n"
+        "    else:\n        raise SystemExit(row.name)\n"
+        "admin = AdminClient({'bootstrap.servers': sys.argv[1]})\n"
+        "print(admin.create_topics([NewTopic('made', 2, 1)])['made'].result(20))\n"
+        "for future in (admin.create_topics([NewTopic('made', 2, 1)])['made'],\n"
+        "               *admin.delete_records([TopicPartition('made', 0, 1)]).values()):\n"
+        "    print(future.exception(20).args[0].name())\n"
+        "print(admin.list_topics('made', timeout=20).topics['made'].partitions.keys(), len(admin.describe_cluster().result(20).nodes))\n"
+        "print(admin.delete_topics(['made'])['made'].result(20))\n",
+        servers,
+    )
+    assert ended.stdout.splitlines() == [
+        "None",
+        "TOPIC_ALREADY_EXISTS",
+        "_NOT_IMPLEMENTED",
+        "dict_keys([0, 1]) 1",
+        "None",
+    ], ended.stderr
+
+
+DOCS = Path(__file__).parents[2] / "docs" / "confluent-kafka.md"
+
+
+def named(text):
+    return set(re.findall(r"`([^`]+)`", text))
+
+
+def test_the_docs_name_what_raises_and_what_has_no_effect():
+    text = DOCS.read_text()
+    rows = re.findall(r"^\| `([^`]+)` \| (.*) \|$", text, re.MULTILINE)
+    assert rows == [(row.name, row.instead) for row in UNSUPPORTED]
+    assert named(text.partition("<!-- without effect -->")[2].partition("<!-- end -->")[0]) == WITHOUT_EFFECT
+    assert named(text.partition("<!-- calls -->")[2].partition("<!-- end -->")[0]) == set(UNSUPPORTED_CALLS)

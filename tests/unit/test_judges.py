@@ -1,0 +1,18 @@
+"""What makes a run of a judge red."""
+
+from tests.judges.suite import HERE, SUITES, allowlist, problems
+
+
+def test_a_failure_that_is_not_listed_is_red_and_so_is_a_listed_test_that_passes():
+    allowed = allowlist("# a comment\na::one  # why\na::two  # why\na::gone  # why\n")
+    outcomes = {"a::one": "failed", "a::two": "passed", "a::three": "failed", "a::four": "skipped", "a::five": "passed"}
+    assert problems(outcomes, allowed) == [
+        "failed: a::three",
+        "passes, take it off the list: a::two",
+        "does not exist, take it off the list: a::gone",
+    ]
+
+
+def test_every_suite_has_a_list_with_reasons():
+    for name in SUITES:
+        assert all(reason for reason in allowlist((HERE / f"{name}.txt").read_text()).values())
