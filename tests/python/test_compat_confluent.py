@@ -121,6 +121,29 @@ def test_statistics_errors_and_logs_reach_their_callbacks(servers):
     ], ended.stderr
 
 
+@pytest.mark.parametrize(
+    "client",
+    ["Producer({**dead})", "ShareConsumer({**dead, 'group.id': 'g'})", "AdminClient({**dead})"],
+)
+def test_a_new_client_tells_that_it_cannot_connect(servers, client):
+    """It was given nothing to send or to ask: librdkafka connects all the same."""
+    ended = python(
+        "from ottla.compat.confluent_kafka import install; install()\n"
+        "import time\n"
+        "from confluent_kafka import KafkaError, Producer, ShareConsumer\n"
+        "from confluent_kafka.admin import AdminClient\n"
+        "errors = []\n"
+        "dead = {'bootstrap.servers': '127.0.0.1:1', 'error_cb': errors.append}\n"
+        f"client = {client}\n"
+        "if isinstance(client, ShareConsumer): client.subscribe(['t'])\n"
+        "deadline = time.monotonic() + 20\n"
+        "while not errors and time.monotonic() < deadline: client.poll(0.1)\n"
+        "print(errors[0].name())\n",
+        servers,
+    )
+    assert ended.stdout.splitlines() == ["_TRANSPORT"], ended.stderr
+
+
 def test_unsupported_properties_and_calls_raise(servers):
     ended = python(
         "from ottla.compat.confluent_kafka import install; install()\n"

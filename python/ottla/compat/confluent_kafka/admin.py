@@ -299,7 +299,7 @@ class _AdminClientImpl:
         deadline = deadline_of(-1 if timeout is None else timeout)
         if state.is_connected and "error_cb" in state.config.callbacks:
             # librdkafka connects at once, and error_cb reports that it cannot.
-            _connect(state)
+            state.connect(_TIMEOUT)
         served = state.callbacks.serve()
         if not served:
             state.wait(deadline)
@@ -415,12 +415,6 @@ def _time_out(name: str, seconds: float) -> NoReturn:
     """A call of a client that has no brokers."""
     time.sleep(min(seconds, _TIMEOUT))
     raise failure("_TIMED_OUT", f"Failed while waiting for the controller: {name}: Local: Timed out")
-
-
-def _connect(state: Cluster) -> None:
-    if not getattr(state, "connecting", None):
-        state.connecting = state.admin()._core.describe_cluster(False, False, _TIMEOUT)  # type: ignore[attr-defined]
-        state.connecting.poll(ottla._ottla.CompletionQueue(), 0)  # type: ignore[attr-defined]
 
 
 class _raised_at_creation:  # noqa: N801 a context manager, used like a function

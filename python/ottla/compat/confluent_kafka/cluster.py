@@ -36,6 +36,7 @@ class Cluster:
         self.metrics: Callable[[], Any] = dict
         self.callbacks = Callbacks(config, self._statistics)
         self._admin: ottla.Admin | None = None
+        self._connecting: ottla._ottla.Operation | None = None
         self.is_connected = bool(config.properties.get("bootstrap.servers"))
 
     def properties(self) -> dict[str, Any]:
@@ -63,6 +64,13 @@ class Cluster:
             self._admin = ottla.Admin(config=wanted)
             self.name(self._admin.metrics())
         return self._admin
+
+    def connect(self, timeout: float) -> None:
+        """Begin to connect, as librdkafka does with a new client, so that `error_cb` hears of what fails."""
+        if self._connecting is None:
+            arguments = {"include_authorized_operations": False, "include_fenced_brokers": False}
+            self._connecting = self.admin()._core.call("describe_cluster", timeout, **arguments)
+            self._connecting.poll(ottla._ottla.CompletionQueue(), 0)
 
     def name(self, metrics: Any) -> None:
         """Take the events of a client of ottla, which its metrics name."""

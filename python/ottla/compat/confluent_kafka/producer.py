@@ -36,12 +36,8 @@ class _State:
         self.most_of_one = int(config.properties.get("max.request.size", _MAX_REQUEST))
         self.on_delivery = config.callbacks.get("on_delivery")
         self.errors_only = config.flag("delivery.report.only.error", False)
-        self.connecting: _ottla.Operation | None = None
         if self.core is not None and "error_cb" in config.callbacks:
-            # librdkafka connects at once, and error_cb reports that it cannot.
-            admin = self.cluster.admin()
-            self.connecting = admin._core.describe_cluster(False, False, timeout)
-            self.connecting.poll(_ottla.CompletionQueue(), 0)
+            self.cluster.connect(timeout)
 
     def _open(self) -> _ottla.ProducerCore | None:
         """Make the producer of ottla, if there are brokers."""

@@ -48,9 +48,7 @@ class _State:
             self.cluster.metrics = self.client.metrics
             self.cluster.name(self.client.metrics())
             if "error_cb" in config.callbacks:
-                # librdkafka connects at once, and error_cb reports that it cannot.
-                self.connecting = self.cluster.admin()._core.describe_cluster(False, False, 60.0)
-                self.connecting.poll(ottla._ottla.CompletionQueue(), 0)
+                self.cluster.connect(60.0)
 
 
 class ShareConsumer:
