@@ -16,14 +16,15 @@ from ottla.compat.confluent_kafka.admin_checks import check_arguments, check_lis
 from ottla.compat.confluent_kafka.admin_types import NewTopic
 from ottla.compat.confluent_kafka.callbacks import deadline_of
 from ottla.compat.confluent_kafka.cluster import Cluster
-from ottla.compat.confluent_kafka.errors import KafkaError, failure, to_exception
+from ottla.compat.confluent_kafka.errors import KafkaError, failure, raised, to_exception
+from ottla.compat.confluent_kafka.handle import Handle
 from ottla.compat.confluent_kafka.properties import parse
 
 _CLOSED: Final = "AdminClient has been closed"
 _TIMEOUT: Final = 60.0
 
 
-class _AdminClientImpl:
+class _AdminClientImpl(Handle):
     """The native half of AdminClient: each call takes a future and sets its result from a thread.
 
     Args:
@@ -41,7 +42,7 @@ class _AdminClientImpl:
     def __init__(self, *args: Any, **config: Any) -> None:
         self.__state = Cluster(parse("admin", args, config))
         if self.__state.is_connected:
-            with _raised_at_creation():
+            with raised(at_deadline="_INVALID_ARG"):
                 self.__state.admin()
 
     def __open(self) -> Cluster:
@@ -251,28 +252,9 @@ class _AdminClientImpl:
         call = functools.partial(admin_calls.alter_group_offsets, state, requests)
         self.__run("alter_consumer_group_offsets", future, request_timeout, call)
 
-    def list_topics(self, topic: str | None = None, timeout: float = -1) -> Any:
-        """Describe brokers and topics.
-
-        Args:
-            topic: A topic's name; without it, all topics.
-            timeout: Seconds to wait at most; negative waits without end.
-
-        Returns: A ClusterMetadata.
-        """
-        if self.__state is None:
-            raise RuntimeError("Handle has been closed")
-        return self.__state.list_topics(topic, timeout)
-
-    def cluster_id(self, timeout: float = -1) -> str | None:
-        """Return the id of the cluster.
-
-        Args:
-            timeout: Seconds to wait at most; negative waits without end.
-        """
-        if self.__state is None:
-            raise RuntimeError("Handle has been closed")
-        return self.__state.cluster_id(timeout)
+    def _ottla_cluster(self) -> Cluster | None:
+        """Return the cluster: None if the client is closed."""
+        return self.__state
 
     def list_groups(self, _group: str | None = None, timeout: float = -1) -> Any:
         """List groups by librdkafka's deprecated call; use list_consumer_groups.
@@ -415,14 +397,3 @@ def _time_out(name: str, seconds: float) -> NoReturn:
     """A call of a client that has no brokers."""
     time.sleep(min(seconds, _TIMEOUT))
     raise failure("_TIMED_OUT", f"Failed while waiting for the controller: {name}: Local: Timed out")
-
-
-class _raised_at_creation:  # noqa: N801 a context manager, used like a function
-    """Raise what is wrong with a configuration as `KafkaException`."""
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:
-        if isinstance(error, errors.KafkaError):
-            raise to_exception(error, at_deadline="_INVALID_ARG") from error

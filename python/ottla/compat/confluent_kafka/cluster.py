@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import ottla
 from ottla.compat.confluent_kafka.callbacks import SLICE, Callbacks, deadline_of
-from ottla.compat.confluent_kafka.errors import failure, to_exception, to_kafka_error
+from ottla.compat.confluent_kafka.errors import failure, raised, to_kafka_error
 from ottla.compat.confluent_kafka.oauth import Tokens
 from ottla.compat.confluent_kafka.properties import Configuration
 
@@ -55,13 +55,7 @@ class Cluster:
     def admin(self) -> ottla.Admin:
         """The client that asks for metadata, made with the first call."""
         if self._admin is None:
-            table = {row["name"]: row for row in ottla._ottla.properties()}
-            wanted = {
-                name: value
-                for name, value in self.config.properties.items()
-                if name == "sasl_token" or "admin" in table[name]["roles"]
-            }
-            self._admin = ottla.Admin(config=wanted)
+            self._admin = ottla.Admin(config=self.admin_properties())
             self.name(self._admin.metrics())
         return self._admin
 
@@ -87,10 +81,8 @@ class Cluster:
         if not self.is_connected:
             self.wait(deadline)
             raise failure("_TRANSPORT" if "metadata" in what else "_TIMED_OUT", f"{what}: no bootstrap.servers")
-        try:
+        with raised(at_deadline="_TRANSPORT" if "metadata" in what else "_TIMED_OUT"):
             return call(self.admin(), seconds)
-        except ottla.errors.KafkaError as error:
-            raise to_exception(error, at_deadline="_TRANSPORT" if "metadata" in what else "_TIMED_OUT") from error
 
     def wait(self, deadline: float) -> None:
         """Wait without a broker, serving callbacks."""

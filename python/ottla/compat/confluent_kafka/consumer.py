@@ -6,14 +6,14 @@ import time
 from typing import Any, Final, Never, Self
 
 import ottla
-from ottla import errors
 from ottla.compat.confluent_kafka import offsets as committing
 from ottla.compat.confluent_kafka.callbacks import deadline_of
 from ottla.compat.confluent_kafka.cluster import Cluster
 from ottla.compat.confluent_kafka.constants import OFFSET_END, OFFSET_INVALID
 from ottla.compat.confluent_kafka.consumption import Consumption
-from ottla.compat.confluent_kafka.errors import KafkaException, failure, to_exception
+from ottla.compat.confluent_kafka.errors import KafkaException, failure, raised
 from ottla.compat.confluent_kafka.group_metadata import GroupMetadata
+from ottla.compat.confluent_kafka.handle import Handle
 from ottla.compat.confluent_kafka.message import Message
 from ottla.compat.confluent_kafka.properties import parse
 from ottla.compat.confluent_kafka.topic_partition import TopicPartition, partition_list
@@ -24,7 +24,7 @@ _FOREVER: Final = 86_400.0
 _CLOSE: Final = 10.0
 
 
-class Consumer:
+class Consumer(Handle):
     """A consumer of records, alone or as a member of a group.
 
     Args:
@@ -74,7 +74,7 @@ class Consumer:
                 raise TypeError(f"{name} expects a callable")
         called = {"on_assign": on_assign, "on_revoke": on_revoke, "on_lost": on_lost}
         listeners = {name: None if f is None else self.__listener(f) for name, f in called.items()}
-        with _raised():
+        with raised():
             state.subscribe([str(topic) for topic in topics], listeners)
 
     def __listener(self, called: Any) -> Any:
@@ -91,7 +91,7 @@ class Consumer:
             RuntimeError: The consumer is closed.
         """
         state = self.__open()
-        with _raised():
+        with raised():
             state.offsets.last_commit()
             if state.client is not None and (state.subscribed or state.assigned):
                 state.client.unsubscribe(_CLOSE)
@@ -106,7 +106,7 @@ class Consumer:
         """
         state = self.__open()
         wanted = partition_list(partitions)
-        with _raised():
+        with raised():
             if not state.subscribed or state.client is None:
                 state.assign(wanted)
             state.start(wanted)
@@ -118,7 +118,7 @@ class Consumer:
             RuntimeError: The consumer is closed.
         """
         state = self.__open()
-        with _raised():
+        with raised():
             if not state.subscribed or state.client is None:
                 state.assign([])
 
@@ -130,7 +130,7 @@ class Consumer:
         """
         state = self.__open()
         wanted = partition_list(partitions)
-        with _raised():
+        with raised():
             if not state.subscribed or state.client is None:
                 known = {(at.topic, at.partition) for at in state.assigned}
                 if any((at.topic, at.partition) in known for at in wanted):
@@ -146,7 +146,7 @@ class Consumer:
         """
         state = self.__open()
         gone = {(at.topic, at.partition) for at in partition_list(partitions)}
-        with _raised():
+        with raised():
             if not state.subscribed or state.client is None:
                 if not gone <= set(state.pairs()):
                     raise failure("_INVALID_ARG", "incremental_unassign: a partition is not assigned")
@@ -209,7 +209,7 @@ class Consumer:
             wanted, shown = dict(state.offsets.stored), state.pairs()
         else:
             wanted = committing.wanted(message, None if offsets is None else partition_list(offsets))
-        with _raised():
+        with raised():
             if not wanted:
                 error, partitions = committing.no_offset(state.pairs())
                 if not asynchronous:
@@ -274,10 +274,8 @@ class Consumer:
             state.cluster.wait(deadline)
             raise failure("_TIMED_OUT", f"{what}: Local: Timed out")
         seconds = min(_FOREVER, max(0.0, deadline - time.monotonic()))
-        try:
+        with raised(at_deadline="_TIMED_OUT"):
             return call(state.client, seconds)
-        except errors.KafkaError as error:
-            raise to_exception(error, at_deadline="_TIMED_OUT") from error
 
     def position(self, partitions: Any) -> list[TopicPartition]:
         """Find the offset after the last record that was returned.
@@ -308,7 +306,7 @@ class Consumer:
             raise failure("_UNKNOWN_PARTITION", f"{failed}: Local: Unknown partition")
         if state.client is None:
             raise failure("_STATE", f"{failed}: Local: Erroneous state")
-        with _raised():
+        with raised():
             state.discard([pair], rewind=False)
             state.start([partition])
 
@@ -322,7 +320,7 @@ class Consumer:
         known = set(state.pairs())
         pairs = [(at.topic, at.partition) for at in partition_list(partitions)]
         pairs = [pair for pair in pairs if pair in known]
-        with _raised():
+        with raised():
             state.discard(pairs, rewind=True)
             if state.client is not None:
                 state.client.pause(pairs)
@@ -336,7 +334,7 @@ class Consumer:
         state = self.__open()
         known = set(state.pairs())
         pairs = [(at.topic, at.partition) for at in partition_list(partitions)]
-        with _raised():
+        with raised():
             if state.client is not None:
                 state.client.resume([pair for pair in pairs if pair in known])
 
@@ -405,28 +403,9 @@ class Consumer:
         found = None if state.client is None else state.client.group_metadata()
         return found or ottla.GroupMetadata(state.config.properties["group.id"], -1, "", None)
 
-    def list_topics(self, topic: str | None = None, timeout: float = -1) -> Any:
-        """Describe brokers and topics.
-
-        Args:
-            topic: A topic's name; without it, all topics.
-            timeout: Seconds to wait at most; negative waits without end.
-
-        Returns: A ClusterMetadata.
-        """
-        if self.__state is None:
-            raise RuntimeError("Handle has been closed")
-        return self.__state.cluster.list_topics(topic, timeout)
-
-    def cluster_id(self, timeout: float = -1) -> str | None:
-        """Return the id of the cluster.
-
-        Args:
-            timeout: Seconds to wait at most; negative waits without end.
-        """
-        if self.__state is None:
-            raise RuntimeError("Handle has been closed")
-        return self.__state.cluster.cluster_id(timeout)
+    def _ottla_cluster(self) -> Cluster | None:
+        """Return the cluster: None if the client is closed."""
+        return None if self.__state is None else self.__state.cluster
 
     def set_sasl_credentials(self, username: str, password: str) -> None:
         """Set the credentials, before the first connection.
@@ -451,7 +430,7 @@ class Consumer:
         try:
             state.offsets.last_commit()
             if state.client is not None:
-                with _raised():
+                with raised():
                     state.client.close(_CLOSE)
             state.offsets.serve()
             state.cluster.callbacks.serve()
@@ -468,14 +447,3 @@ class Consumer:
 
 
 Consumer.__module__ = "confluent_kafka.cimpl"
-
-
-class _raised:  # noqa: N801 a context manager, used like a function
-    """Raise errors of ottla as `KafkaException`."""
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:
-        if isinstance(error, errors.KafkaError):
-            raise to_exception(error) from error

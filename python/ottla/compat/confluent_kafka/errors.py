@@ -216,3 +216,21 @@ def to_kafka_error(error: BaseException, *, at_deadline: str | None = None) -> K
 def to_exception(error: BaseException, *, at_deadline: str | None = None) -> KafkaException:
     """The exception that a call raises for an error of ottla."""
     return KafkaException(to_kafka_error(error, at_deadline=at_deadline))
+
+
+class raised:  # noqa: N801 a context manager, used like a function
+    """Raise errors of ottla as `KafkaException`.
+
+    Args:
+        at_deadline: The code of an error that means that no time is left.
+    """
+
+    def __init__(self, *, at_deadline: str | None = None) -> None:
+        self._at_deadline = at_deadline
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:
+        if isinstance(error, errors.KafkaError):
+            raise to_exception(error, at_deadline=self._at_deadline) from error

@@ -8,7 +8,8 @@ from typing import Any, Final, Never, Self
 from ottla import _ottla, errors
 from ottla.compat.confluent_kafka.callbacks import deadline_of
 from ottla.compat.confluent_kafka.cluster import Cluster
-from ottla.compat.confluent_kafka.errors import KafkaError, KafkaException, code, to_exception, to_kafka_error
+from ottla.compat.confluent_kafka.errors import KafkaError, KafkaException, code, raised, to_kafka_error
+from ottla.compat.confluent_kafka.handle import Handle
 from ottla.compat.confluent_kafka.outbox import Outbox, Pending
 from ottla.compat.confluent_kafka.properties import Configuration, parse
 from ottla.compat.confluent_kafka.transactions import Transactions
@@ -43,10 +44,8 @@ class _State:
         """Make the producer of ottla, if there are brokers."""
         if not self.cluster.is_connected:
             return None
-        try:
+        with raised(at_deadline="_INVALID_ARG"):
             core = _ottla.ProducerCore(config=self.cluster.properties())
-        except errors.KafkaError as error:
-            raise to_exception(error, at_deadline="_INVALID_ARG") from error
         self.cluster.metrics = core.metrics
         self.cluster.name(core.metrics())
         return core
@@ -67,7 +66,7 @@ class _State:
         return self.outbox.count
 
 
-class Producer:
+class Producer(Handle):
     """A producer of records: produce() queues, poll() and flush() call the delivery callbacks.
 
     Args:
@@ -255,28 +254,9 @@ class Producer:
         state.transactions.abort(timeout)
         state.flush(time.monotonic() + 1)
 
-    def list_topics(self, topic: str | None = None, timeout: float = -1, *_: Never) -> Any:
-        """Describe brokers and topics.
-
-        Args:
-            topic: A topic's name; without it, all topics.
-            timeout: Seconds to wait at most; negative waits without end.
-
-        Returns: A ClusterMetadata.
-        """
-        if self.__state is None:
-            raise RuntimeError("Handle has been closed")
-        return self.__state.cluster.list_topics(topic, timeout)
-
-    def cluster_id(self, timeout: float = -1) -> str | None:
-        """Return the id of the cluster.
-
-        Args:
-            timeout: Seconds to wait at most; negative waits without end.
-        """
-        if self.__state is None:
-            raise RuntimeError("Handle has been closed")
-        return self.__state.cluster.cluster_id(timeout)
+    def _ottla_cluster(self) -> Cluster | None:
+        """Return the cluster: None if the client is closed."""
+        return None if self.__state is None else self.__state.cluster
 
     def set_sasl_credentials(self, username: str, password: str) -> None:
         """Set the credentials, before the first connection.
