@@ -38,7 +38,7 @@ impl Engine<Admin> {
     }
 }
 
-/// Shows the verb of this name to `visitor`; `None` if there is no such verb.
+/// Calls `visitor` with the verb of this name; `None` if there is no such verb.
 pub fn find<V: Visitor>(name: &str, visitor: V) -> Option<V::Value> {
     cluster::find(name, visitor)
         .or_else(|visitor| delegation_tokens::find(name, visitor))

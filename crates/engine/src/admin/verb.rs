@@ -43,7 +43,7 @@ pub trait Ask: Sync {
     fn broker_timeout_ms(&self) -> i32;
 }
 
-/// What is done with a verb whose type only its name tells.
+/// Work for a verb whose type is known only by its name.
 pub trait Visitor: Sized {
     /// What it gives.
     type Value;
@@ -55,7 +55,7 @@ pub trait Visitor: Sized {
 /// The verbs of a file, by their names.
 macro_rules! verbs {
     ($($name:ident: $verb:ty,)*) => {
-        /// Shows the verb of this name to `visitor`; gives it back if there is none here.
+        /// Calls `visitor` with the verb of this name; returns the visitor if this file has no such verb.
         pub(super) fn find<V: crate::admin::Visitor>(name: &str, visitor: V) -> Result<V::Value, V> {
             match name {
                 $(stringify!($name) => Ok(visitor.visit::<$verb>()),)*

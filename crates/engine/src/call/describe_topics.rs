@@ -18,7 +18,7 @@ use crate::error::Error;
 pub struct PartitionInfo {
     /// The partition's number.
     pub partition: i32,
-    /// The leader's broker id; -1 if there is none at the moment.
+    /// The leader's broker id; -1 if the partition has none.
     pub leader: i32,
     /// Ids of the brokers that hold a replica.
     pub replicas: Vec<i32>,

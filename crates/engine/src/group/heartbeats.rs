@@ -12,7 +12,7 @@ pub(super) struct Heartbeats {
     /// How long an answer is worth waiting for.
     patience: Duration,
     next: Option<Instant>,
-    /// The one under way, and whose it is. A group that all have left counts its generations anew.
+    /// The one under way, and whose it is. A static member that joins again gets another id in the same generation (KIP-345).
     running: Option<(CallId, GroupMetadata)>,
 }
 

@@ -414,7 +414,7 @@ fn a_commit_that_fails_does_not_keep_a_rebalance() {
     only(asked(&mut script));
 }
 
-/// What a member tells the leader when it joins.
+/// What a member sends to the leader when it joins.
 fn subscription(join: &Asked) -> Subscription {
     let Request::JoinGroup(request) = &join.request else {
         panic!("{join:?}")

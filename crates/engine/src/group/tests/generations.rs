@@ -141,7 +141,7 @@ fn a_heartbeat_of_another_member_of_the_same_generation_ends_no_membership() {
         poll(&mut script);
         assert_eq!(tell(&mut script), [Rebalance::Lost(partitions(&[0]))]);
         let join = only(asked(&mut script));
-        // A group that all had left begins to count anew.
+        // A static member that joins again gets another id in the same generation (KIP-345).
         let sync = admit(&mut script, &join, 5, "new");
         answer_sync(&mut script, &sync, ErrorCode::NONE, assignment(&[0]));
         assert_eq!(tell(&mut script), [Rebalance::Assigned(partitions(&[0]))]);
