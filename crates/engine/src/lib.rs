@@ -20,6 +20,7 @@ pub mod config;
 pub mod connection;
 pub mod consumer;
 pub mod credentials;
+mod denials;
 pub mod dispatch;
 pub mod engine;
 pub mod error;

@@ -19,7 +19,7 @@
 use std::time::{Duration, Instant};
 
 use crate::cluster::HEARD;
-use crate::fetch::doubt::Doubt;
+use crate::denials::Denials;
 
 /// How long a broker that knows of epochs must deny an offset that came without one.
 const BRIEFLY: Duration = Duration::from_secs(1);
@@ -36,7 +36,7 @@ pub(super) struct Evidence {
 
 #[derive(Clone, Copy, Debug)]
 struct Denied {
-    doubt: Doubt,
+    reports: Denials,
     /// It is not known yet whether the log begins behind the offset.
     asks: bool,
 }
@@ -69,13 +69,13 @@ impl Evidence {
             return true;
         }
         let denied = self.denied.get_or_insert(Denied {
-            doubt: Doubt::new(now),
+            reports: Denials::new(now),
             asks: true,
         });
         denied.asks = true;
         let is_new = !self.is_read && confirmed < 0 && epoch >= 0;
         let lasting = if is_new { BRIEFLY } else { HEARD };
-        denied.doubt.is_confirmed(now, lasting)
+        denied.reports.are_final(now, lasting)
     }
 
     /// Whether it is to be asked where the log begins.

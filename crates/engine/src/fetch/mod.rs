@@ -41,7 +41,6 @@
 //!
 //! | file | its reason |
 //! |---|---|
-//! | `doubt` | how often brokers must deny something |
 //! | `denial` | whether brokers are believed that an offset is not in the log |
 //! | `replica` | which replica of a partition is read |
 //! | `epochs` | which leader wrote what was read |
@@ -71,7 +70,6 @@ mod buffer;
 mod checks;
 mod committed;
 mod denial;
-mod doubt;
 mod epochs;
 pub mod fetched;
 mod fetcher;

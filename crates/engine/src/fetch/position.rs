@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use ottla_protocol::{ErrorCode, Uuid};
 
+use crate::denials::Denials;
 use crate::error::{Error, Kind};
 use crate::fetch::denial::Evidence;
-use crate::fetch::doubt::Doubt;
 use crate::fetch::epochs::Epochs;
 use crate::fetch::replica::Replica;
 use crate::metrics::Progress;
@@ -123,7 +123,7 @@ pub(super) struct Position {
     /// Its leader must say that it has what was read before it is asked for more.
     pub(super) must_check: bool,
     /// The topic is known and the partition is not.
-    pub(super) absent: Option<Doubt>,
+    pub(super) absent: Option<Denials>,
     /// Which replica is read.
     pub(super) replica: Replica,
 }
@@ -363,8 +363,8 @@ impl Position {
                 self.raised = 0;
             }
         } else if is_new && !self.was_seen && self.stuck.is_none() {
-            let doubt = self.absent.get_or_insert_with(|| Doubt::new(now));
-            if doubt.is_confirmed(now, ABSENT) {
+            let reports = self.absent.get_or_insert_with(|| Denials::new(now));
+            if reports.are_final(now, ABSENT) {
                 self.stuck = Some(error());
             }
         }

@@ -12,7 +12,8 @@ use crate::cluster::{Cluster, Orphan};
 use crate::error::{Error, Kind};
 use crate::observe::Observed;
 use crate::produce::accumulator::Accumulator;
-use crate::produce::batch::{BatchId, Stored};
+use crate::produce::batch::{Batch, BatchId, Stored};
+use crate::produce::denial::Denial;
 use crate::produce::may_be_written::may_be_written;
 use crate::produce::queue::Renumber;
 use crate::produce::request::SentRequest;
@@ -31,6 +32,8 @@ enum Meaning {
     RecordTooLarge,
     /// A batch before it failed, so this one could not be next.
     Behind,
+    /// This leader does not have it, but another replica may have it.
+    Missing,
     /// It is surely not in the log, but it and all batches behind it need new sequence numbers.
     Renumber,
     /// Its sequence number can no longer be used, and an earlier attempt may have written it.
@@ -52,9 +55,12 @@ struct Standing {
     first: bool,
     /// An earlier attempt may have written it.
     maybe_written: bool,
-    /// An earlier attempt may still be waiting at the broker.
+    /// Another broker may have written it, and the leader has not reported long enough that it is missing.
+    may_be_elsewhere: bool,
+    /// An earlier attempt may still be waiting at the broker, behind the batch that is missing.
     cut_off: bool,
-    /// An earlier attempt may have written it, others went out behind it, and this broker remembers the last batch only.
+    /// An earlier attempt may have written it, and a batch behind it was acknowledged, or may be the only one that this broker
+    /// remembers.
     outlived: bool,
     /// It has a sequence number, by which the broker knows it again.
     numbered: bool,
@@ -73,11 +79,21 @@ fn meaning(code: ErrorCode, batch: Standing) -> Meaning {
             }
         }
         ErrorCode::MESSAGE_TOO_LARGE | ErrorCode::RECORD_LIST_TOO_LARGE => Meaning::RecordTooLarge,
-        ErrorCode::OUT_OF_ORDER_SEQUENCE_NUMBER if !batch.first => Meaning::Behind,
+        ErrorCode::OUT_OF_ORDER_SEQUENCE_NUMBER | ErrorCode::UNKNOWN_PRODUCER_ID
+            if !batch.first =>
+        {
+            Meaning::Behind
+        }
+        ErrorCode::OUT_OF_ORDER_SEQUENCE_NUMBER | ErrorCode::UNKNOWN_PRODUCER_ID
+            if batch.may_be_elsewhere =>
+        {
+            Meaning::Missing
+        }
         // It is not written yet. But what the broker still has of a connection that ended may bring the missing batch, and then
         // this one.
         ErrorCode::OUT_OF_ORDER_SEQUENCE_NUMBER if batch.cut_off => Meaning::Forgotten,
-        // It went out with others to a leader of 1.0 or newer, and the next leader is one before that.
+        // Either it is written and the broker has forgotten it, or the log lost it together with the batch behind it. Or it went out
+        // with others to a leader of 1.0 or newer, and the next leader is one before that.
         ErrorCode::OUT_OF_ORDER_SEQUENCE_NUMBER if batch.outlived => Meaning::Forgotten,
         // The broker remembers the last five batches and this is not one of them: it is surely not written.
         ErrorCode::OUT_OF_ORDER_SEQUENCE_NUMBER => Meaning::Renumber,
@@ -217,7 +233,9 @@ impl<T: Clone> Accumulator<T> {
             }
             let queue = self.queues.get_mut(index);
             if let Some(batch) = queue.and_then(|queue| queue.sent_batch(id)) {
-                batch.maybe_written |= orphan.sent;
+                if orphan.sent {
+                    batch.set_may_be_written();
+                }
             }
             self.fail(cluster, index, id, error);
         }
@@ -258,12 +276,18 @@ impl<T: Clone> Accumulator<T> {
         if self.fail_unencoded(cluster, index, id) {
             return;
         }
+        let code = ErrorCode(row.error_code);
         let remembers_five = self.remembers_five(cluster, sent.link);
         let Some(queue) = self.queues.get_mut(index) else {
             return;
         };
         let first = queue.is_first(id);
         let is_last = queue.is_last_numbered(id);
+        let follows_gap = queue.follows_gap(id);
+        let is_overtaken = queue
+            .sent
+            .iter()
+            .any(|batch| batch.id == id && queue.is_overtaken(batch));
         let topic = Arc::clone(&queue.topic);
         let Some(batch) = queue.sent_batch(id) else {
             return;
@@ -272,13 +296,21 @@ impl<T: Clone> Accumulator<T> {
             let meters = &mut cluster.context.meters;
             meters.batch_answered(&topic, size);
         }
-        let code = ErrorCode(row.error_code);
+        let reports_missing = matches!(
+            code,
+            ErrorCode::OUT_OF_ORDER_SEQUENCE_NUMBER | ErrorCode::UNKNOWN_PRODUCER_ID
+        );
+        let may_be_elsewhere = reports_missing
+            && first
+            && batch.may_be_elsewhere()
+            && !Denial::is_final(&mut batch.denial, now, batch.leader);
         let standing = Standing {
             records: batch.count,
             first,
-            maybe_written: batch.maybe_written,
-            cut_off: batch.cut_off,
-            outlived: batch.maybe_written && !is_last && !remembers_five,
+            maybe_written: batch.may_be_written(),
+            may_be_elsewhere,
+            cut_off: batch.cut_off && follows_gap,
+            outlived: batch.may_be_written() && (is_overtaken || !is_last && !remembers_five),
             numbered: batch.stamp.is_some(),
             awaits_followers: self.config.acks == -1,
         };
@@ -300,12 +332,16 @@ impl<T: Clone> Accumulator<T> {
                 self.fail(cluster, index, id, error.wrap(Kind::TooLarge, text));
             }
             Meaning::Behind => self.retry(now, cluster, index, id, error, false),
+            Meaning::Missing => {
+                cluster.refresh(now);
+                self.retry(now, cluster, index, id, error, false);
+            }
             Meaning::Renumber if keeps_epoch => {
-                batch.maybe_written = false;
+                batch.set_unwritten();
                 self.fail(cluster, index, id, error);
             }
             Meaning::Renumber => {
-                batch.maybe_written = false;
+                batch.set_unwritten();
                 queue.renumber_all();
                 self.retry(now, cluster, index, id, error, false);
             }
@@ -326,6 +362,7 @@ impl<T: Clone> Accumulator<T> {
             }
             Meaning::Retry { unsure } => {
                 if is_about_leader(code) {
+                    batch.denial = None;
                     // It waits until the next view names the leader.
                     queue.leader = None;
                 }
@@ -333,7 +370,9 @@ impl<T: Clone> Accumulator<T> {
                 self.retry(now, cluster, index, id, error, unsure);
             }
             Meaning::Refused { unsure } => {
-                batch.maybe_written |= unsure;
+                if unsure {
+                    batch.set_may_be_written();
+                }
                 self.fail(cluster, index, id, error);
             }
         }
@@ -387,7 +426,9 @@ impl<T: Clone> Accumulator<T> {
         let Some(batch) = queue.sent_batch(id) else {
             return;
         };
-        batch.maybe_written |= unsure;
+        if unsure {
+            batch.set_may_be_written();
+        }
         let records = batch.count;
         let spent = batch.attempts > self.config.retries;
         if batch.decided || spent || batch.created + self.config.delivery_timeout <= now {
@@ -503,7 +544,7 @@ impl<T: Clone> Accumulator<T> {
             Renumber::Unwritten(error) => {
                 let (unsure, unwritten) = std::mem::take(&mut queue.ready)
                     .into_iter()
-                    .partition::<VecDeque<_>, _>(|batch| batch.maybe_written);
+                    .partition::<VecDeque<_>, _>(Batch::may_be_written);
                 queue.ready = unwritten;
                 for batch in unsure {
                     let error = queue.name(error.clone());
@@ -512,7 +553,7 @@ impl<T: Clone> Accumulator<T> {
             }
         }
         for batch in &mut queue.ready {
-            batch.stamp = None;
+            batch.begin_again();
         }
         self.end_numbers(index);
     }

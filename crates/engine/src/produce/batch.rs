@@ -11,6 +11,7 @@ use ottla_protocol::records::{self, BatchBuilder, BatchHeader, OldMagic, Produce
 use crate::config::Config;
 use crate::error::{Error, Kind, Written};
 use crate::metrics::BatchSize;
+use crate::produce::denial::Denial;
 use crate::produce::stamp::Stamp;
 
 /// Orders the batches of a partition: the pieces of a split batch share its number and differ in their first record.
@@ -76,10 +77,12 @@ impl<T> Open<T> {
             bytes: self.bytes,
             attempts: 0,
             topic_id: Uuid::ZERO,
+            leader: -1,
             stamp: None,
             has_headers: self.builder.has_headers(),
-            maybe_written: false,
+            holders: Vec::new(),
             cut_off: false,
+            denial: None,
             decided: false,
             data: Data::Building(self.builder),
         }
@@ -103,13 +106,17 @@ pub(super) struct Batch<T> {
     pub(super) attempts: u32,
     /// The topic that the last attempt was sent to; zero if the broker does not tell.
     pub(super) topic_id: Uuid,
+    /// The broker that the last attempt was sent to.
+    pub(super) leader: i32,
     pub(super) stamp: Option<Stamp>,
     /// Any of its records has headers.
     pub(super) has_headers: bool,
-    /// An attempt was made whose outcome is not known.
-    pub(super) maybe_written: bool,
+    /// The brokers that may have written it: those of attempts whose outcome is not known.
+    holders: Vec<i32>,
     /// The connection of an attempt ended before its answer: the broker may still have the request before it.
     pub(super) cut_off: bool,
+    /// A leader reported that it is missing.
+    pub(super) denial: Option<Denial>,
     /// The fate was reported already; what is left is the request that owns the bytes.
     pub(super) decided: bool,
 }
@@ -161,12 +168,42 @@ impl<T: Clone> Batch<T> {
 
     /// The fate of a batch that failed with `error`.
     pub(super) fn failure(&self, error: Error) -> Error {
-        let written = if self.maybe_written {
+        let written = if self.may_be_written() {
             Written::Unknown
         } else {
             Written::No
         };
         error.after(self.attempts).written_is(written)
+    }
+
+    /// The outcome of the last attempt is not known.
+    pub(super) fn set_may_be_written(&mut self) {
+        if !self.holders.contains(&self.leader) {
+            self.holders.push(self.leader);
+        }
+    }
+
+    /// Whether an attempt may have written it.
+    pub(super) fn may_be_written(&self) -> bool {
+        !self.holders.is_empty()
+    }
+
+    /// Whether another broker than that of the last attempt may have written it.
+    pub(super) fn may_be_elsewhere(&self) -> bool {
+        self.holders.iter().any(|holder| *holder != self.leader)
+    }
+
+    /// No attempt has written it.
+    pub(super) fn set_unwritten(&mut self) {
+        self.holders.clear();
+    }
+
+    /// No attempt has written it, and it gets other numbers.
+    pub(super) fn begin_again(&mut self) {
+        self.set_unwritten();
+        self.stamp = None;
+        self.cut_off = false;
+        self.denial = None;
     }
 
     /// The bytes to send, or how to make them; from now on they are kept for a repeat.
@@ -208,10 +245,12 @@ impl<T: Clone> Batch<T> {
             created: self.created,
             attempts: self.attempts,
             topic_id: self.topic_id,
+            leader: self.leader,
             // The records keep their numbers.
             stamp: self.stamp.map(|stamp| stamp.after(skip)),
-            maybe_written: self.maybe_written,
+            holders: self.holders.clone(),
             cut_off: self.cut_off,
+            denial: self.denial,
             decided: false,
         };
         Ok([

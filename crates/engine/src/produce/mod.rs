@@ -18,9 +18,10 @@
 //! * A batch that was given up leaves a gap in the sequence. If no other batch carries numbers, the next one begins a new epoch
 //!   (KIP-360): should the request of the old one still arrive, the broker refuses it. Else the broker answers the next one with
 //!   OUT_OF_ORDER_SEQUENCE_NUMBER, which proves that it is not in the log; then the epoch is bumped and what waits is numbered
-//!   anew from 0. No batch is ever numbered anew without such a proof. It is none for a batch that was sent over a connection
-//!   that ended before the answer: the broker may still have both requests before it. Nor is it from a broker before 1.0, which
-//!   remembers one batch, where others behind this one may be written, too.
+//!   from 0 again. No batch gets new numbers without such a proof. If another broker may have written the batch, the leader must
+//!   report the error for 10 s, because another replica may have the batch and be elected (`denial`). The error is no proof
+//!   for a batch that was sent over a connection that ended before the response: the broker may still have both requests before
+//!   it. Nor is it from a broker before 1.0, which remembers one batch, where others behind this one may be written, too.
 //! * A request owns its batches' bytes until its answer or its connection's end, even if the batches were given up before.
 //!
 //! Each file has one reason, and imports only files above it in this table:
@@ -28,6 +29,7 @@
 //! | file | what it decides or keeps |
 //! |---|---|
 //! | `stamp` | a batch's identity and sequence number, and the next numbers of a partition |
+//! | `denial` | when a report that a batch is missing is proof |
 //! | `batch` | one batch: open, closed or split, its size, and the bytes that still have to be made of it |
 //! | `outcomes` | counts over all batches: bytes in use, batches without a delivery result, and the results to report |
 //! | `queue` | one partition's batches: which may go, and when |
@@ -56,6 +58,7 @@ pub(crate) mod accumulator;
 mod answer;
 pub(crate) mod append;
 pub(crate) mod batch;
+mod denial;
 mod expiry;
 mod gather;
 mod hash;

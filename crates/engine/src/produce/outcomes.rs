@@ -114,7 +114,7 @@ impl<T: Clone> Outcomes<T> {
     /// A batch is given up while a request still owns its bytes. `error` names the partition.
     pub(super) fn abandoned(&mut self, context: &mut Context, batch: &mut Batch<T>, error: Error) {
         batch.decided = true;
-        batch.maybe_written = true;
+        batch.set_may_be_written();
         self.undecided.remove(&batch.id);
         let error = error.after(batch.attempts).written_is(Written::Unknown);
         self.tell_failure(context, batch, error);

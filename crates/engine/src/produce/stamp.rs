@@ -53,7 +53,7 @@ pub(super) struct Numbering {
     /// The broker has acknowledged a batch under this identity.
     established: bool,
     next_sequence: i32,
-    /// The number after the last one that the broker acknowledged.
+    /// The number after the highest one that the broker acknowledged.
     seen: i32,
 }
 
@@ -82,13 +82,26 @@ impl Numbering {
         let is_known = stamp.map(|stamp| stamp.identity) == self.identity && is_its_log;
         self.established = self.identity.is_none() || is_known;
         if let Some(stamp) = stamp.filter(|stamp| Some(stamp.identity) == self.identity) {
-            self.seen = stamp.after(records).sequence;
+            let end = stamp.after(records).sequence;
+            if is_after(end, self.seen) {
+                self.seen = end;
+            }
         }
     }
 
     /// Whether these numbers are the last that were given.
     pub(super) fn is_last(&self, stamp: Stamp, records: u32) -> bool {
         stamp.after(records).sequence == self.next_sequence
+    }
+
+    /// Whether the broker acknowledged the numbers right before these. If it did not, their batch was given up, and may still come.
+    pub(super) fn follows_acknowledged(&self, stamp: Stamp) -> bool {
+        Some(stamp.identity) == self.identity && stamp.sequence == self.seen
+    }
+
+    /// Whether the broker acknowledged numbers after these.
+    pub(super) fn is_overtaken(&self, stamp: Stamp) -> bool {
+        Some(stamp.identity) == self.identity && is_after(self.seen, stamp.sequence)
     }
 
     /// Whether the broker may miss numbers, when no batch carries any: one that did was given up.
@@ -113,6 +126,12 @@ impl Numbering {
     }
 }
 
+/// Whether a sequence number comes after another one, where they wrap.
+fn is_after(sequence: i32, other: i32) -> bool {
+    let ahead = (i64::from(sequence) - i64::from(other)).rem_euclid(i64::from(i32::MAX) + 1);
+    (1..=i64::from(i32::MAX) / 2).contains(&ahead)
+}
+
 /// Sequence numbers go from 0 to the largest int32, and then from 0 again.
 fn plus(sequence: i32, records: u32) -> i32 {
     let sum = (i64::from(sequence) + i64::from(records)) % (i64::from(i32::MAX) + 1);
@@ -128,6 +147,23 @@ mod tests {
         assert_eq!(plus(i32::MAX, 1), 0);
         assert_eq!(plus(i32::MAX - 1, 1), i32::MAX);
         assert_eq!(plus(i32::MAX - 1, 5), 3);
+    }
+
+    #[test]
+    fn a_number_is_overtaken_by_what_is_acknowledged_after_it() {
+        let identity = Identity { id: 1, epoch: 0 };
+        let mut numbering = Numbering::default();
+        let first = numbering.stamp(identity, 3, true);
+        let second = numbering.stamp(identity, 2, false);
+        assert!(numbering.follows_acknowledged(first) && !numbering.follows_acknowledged(second));
+        numbering.acknowledged(Some(second), 2, true);
+        assert!(numbering.is_overtaken(first));
+        let third = numbering.stamp(identity, 1, false);
+        assert!(!numbering.is_overtaken(third));
+        // The first one is acknowledged late: nothing is missing before the third.
+        numbering.acknowledged(Some(first), 3, true);
+        assert!(numbering.follows_acknowledged(third));
+        assert!(is_after(0, i32::MAX) && !is_after(i32::MAX, 0) && !is_after(7, 7));
     }
 
     #[test]

@@ -303,8 +303,7 @@ fn who_remembers_one_batch_does_not_prove_that_the_one_before_is_unwritten() {
         assert_eq!(script.address(again.link), "b3");
         assert_eq!(seen(&again), seen(&asked[0]));
         let code = ErrorCode::OUT_OF_ORDER_SEQUENCE_NUMBER;
-        reply(&mut script, &again, code, -1);
-        let rest = script.pass(Duration::from_secs(3));
+        let rest = deny(&mut script, again, code, Duration::from_secs(3));
         let told = fates(&mut script).split_off(1);
         let unknown = |result: &Result<i64, Error>| {
             let error = result.as_ref().err();
