@@ -39,6 +39,9 @@ pub struct Sent {
     pub fates: Vec<(Duration, Fate)>,
 }
 
+/// How long an idempotent producer may need to prove that a batch is not written.
+const PROOF: Duration = Duration::from_secs(13);
+
 /// What a producer promised by its settings, and what happened to it.
 #[derive(Clone, Copy, Debug)]
 pub struct Promise {
@@ -50,6 +53,8 @@ pub struct Promise {
     pub acks: i16,
     /// Something was sent again.
     pub retried: bool,
+    /// `delivery.timeout.ms`.
+    pub patience: Duration,
 }
 
 /// One of the producers that had the same transactional id, one after the other.
@@ -411,6 +416,29 @@ impl History {
     /// Whether what was in a partition's log may be there no more.
     pub fn was_cut(&self, place: &Place) -> bool {
         self.lossy.contains_key(place)
+    }
+
+    /// Whether a record that was sent in good weather should be written, and is not.
+    ///
+    /// Where a log lost records, a leader reports OUT_OF_ORDER_SEQUENCE_NUMBER for the next batch of an idempotent producer. If
+    /// another broker may have that batch, the producer waits 10 s, up to three responses, before it sends the batch under new
+    /// numbers. A shorter `delivery.timeout.ms` leaves the result unknown.
+    pub fn made_no_progress(&self, id: RecordId) -> bool {
+        let Some(sent) = self.sends.get(id) else {
+            return false;
+        };
+        let place = sent
+            .placed
+            .map(|(partition, _)| (Arc::clone(&sent.topic), partition));
+        let promise = self.promises.get(sent.producer);
+        let is_short = promise.is_some_and(|it| it.idempotent && it.patience < PROOF);
+        match &sent.fates[..] {
+            [] | [(_, Fate::Written(_)), ..] => false,
+            [(_, Fate::Unknown(_)), ..] => {
+                !(is_short && place.is_some_and(|place| self.was_cut(&place)))
+            }
+            _ => true,
+        }
     }
 
     /// The records that are committed, as a reader that sees nothing else got them.

@@ -639,11 +639,11 @@ impl Run {
         let probes = std::mem::take(&mut self.probes);
         for id in probes {
             let history = &mut self.world.book.history;
-            let Some(sent) = history.sends.get(id) else {
-                continue;
-            };
-            let is_written = matches!(&sent.fates[..], [(_, Fate::Written(_)), ..]);
-            if !is_written && !sent.fates.is_empty() {
+            if let Some(sent) = history
+                .sends
+                .get(id)
+                .filter(|_| history.made_no_progress(id))
+            {
                 let text = format!("record {id}, sent in good weather: {:?}", sent.fates);
                 history.complain("R14", "no-progress", text);
             }

@@ -114,6 +114,7 @@ impl Transactor {
             ordered: true,
             acks: config.acks,
             retried: false,
+            patience: config.delivery_timeout,
         });
         let incarnation = book.history.incarnations.len();
         let before = book.history.incarnations.iter();

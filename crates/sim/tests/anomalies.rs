@@ -47,6 +47,7 @@ fn clean() -> History {
             ordered: true,
             acks: -1,
             retried: true,
+            patience: Duration::from_secs(30),
         }],
         seen: vec![vec![
             Seen::Begin(place(), Origin::Beginning),

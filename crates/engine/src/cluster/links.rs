@@ -210,7 +210,7 @@ pub(super) struct Links {
     /// Addresses that cannot be connected to, and when a warning said so last.
     warned: FxHashMap<String, Instant>,
     first_dial: Option<Instant>,
-    eras: Eras,
+    pub(super) eras: Eras,
     /// The broker that was connected to last, and what it speaks.
     last_up: Option<(String, Versions)>,
     /// When to look for idle connections next.

@@ -662,6 +662,25 @@ fn an_old_broker_is_probed_at_once_and_remembered() {
     }
 }
 
+/// Faults can look like an old broker (simulation, `deposed` seed 15727186).
+#[test]
+fn an_old_broker_among_newer_ones_is_probed_again_soon() {
+    let mut script = admin(&[]);
+    script.engine.core.cluster.links.eras.told("other:9092");
+    ask(&mut script, ListTopics, 60);
+    fails(&mut script, Some(Evidence::Suspect));
+    for _ in 0..2 {
+        fails(&mut script, Some(Evidence::Proven(Era::V0_8)));
+    }
+    let (mut link, _) = succeeds(&mut script, Versions::of(Era::V0_8));
+    for (seconds, wanted) in [(20, Approach::Assume(Era::V0_8)), (20, Approach::Probe)] {
+        lose(&mut script, link, seconds);
+        let approach;
+        (link, approach) = succeeds(&mut script, Versions::of(Era::V0_8));
+        assert_eq!(approach, wanted);
+    }
+}
+
 /// A connection that was ready breaks, and the pause before the next one passes.
 fn lose(script: &mut Script<Admin>, link: LinkId, seconds: u64) {
     let cause = Error::new(Kind::Unreachable, "the broker closed the connection");

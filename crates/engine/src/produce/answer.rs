@@ -232,10 +232,9 @@ impl<T: Clone> Accumulator<T> {
                 continue;
             }
             let queue = self.queues.get_mut(index);
-            if let Some(batch) = queue.and_then(|queue| queue.sent_batch(id)) {
-                if orphan.sent {
-                    batch.set_may_be_written();
-                }
+            let batch = queue.and_then(|queue| queue.sent_batch(id));
+            if let Some(batch) = batch.filter(|_| orphan.sent) {
+                batch.set_may_be_written();
             }
             self.fail(cluster, index, id, error);
         }
