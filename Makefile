@@ -86,7 +86,7 @@ faults: .venv/dev.stamp .venv/release.stamp  ## produce, copy in transactions, t
 	.venv/bin/python -m tests.integration.chain --fault cut
 	.venv/bin/python -m tests.spark.steady
 
-pyspark: .venv/dev.stamp .venv/release.stamp  ## try each release of PySpark from 3.5 on, and Spark Connect, on real Kafka, and print the table of docs/spark-versions.md
+pyspark: .venv/dev.stamp .venv/release.stamp  ## try each release of PySpark from 3.5 on, and Spark Connect, on real Kafka, and print the table of docs/spark/platforms.md
 	.venv/bin/python -m tests.spark.versions
 
 bench: .venv/dev.stamp .venv/release.stamp  ## compare clients on one broker, and codecs (ONLY=consume, latency, codec, spark, scaling: what holds the word)
