@@ -34,7 +34,7 @@ BESIDE := $(MAKE) --no-print-directory --jobs=2
 BUILT := $(or $(wildcard .venv/release.stamp),.venv/gate.stamp)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-real nightly flakes wheel wheels deny fuzz simulate brokers franz faults pyspark bench lint
+.PHONY: help setup demo test test-real nightly flakes wheel wheels deny fuzz simulate brokers franz faults pyspark bench lint docs docs-serve
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 10
@@ -86,7 +86,7 @@ faults: .venv/dev.stamp .venv/release.stamp  ## produce, copy in transactions, t
 	.venv/bin/python -m tests.integration.chain --fault cut
 	.venv/bin/python -m tests.spark.steady
 
-pyspark: .venv/dev.stamp .venv/release.stamp  ## try each release of PySpark from 3.5 on, and Spark Connect, on real Kafka, and print the table of docs/spark-versions.md
+pyspark: .venv/dev.stamp .venv/release.stamp  ## try each release of PySpark from 3.5 on, and Spark Connect, on real Kafka, and print the table of docs/spark/platforms.md
 	.venv/bin/python -m tests.spark.versions
 
 bench: .venv/dev.stamp .venv/release.stamp  ## compare clients on one broker, and codecs (ONLY=consume, latency, codec, spark, scaling: what holds the word)
@@ -94,6 +94,19 @@ bench: .venv/dev.stamp .venv/release.stamp  ## compare clients on one broker, an
 
 lint: .venv/dev.stamp  ## check formats, lints, types and the rules about who may depend on whom
 	scripts/lint.sh
+
+docs: target/docs/venv.stamp  ## build the documentation site into target/site, one folder for each version
+	target/docs/venv/bin/python -m scripts.docs.build
+
+docs-serve: target/docs/venv.stamp  ## show the documentation site at http://localhost:8000 while you write it
+	target/docs/venv/bin/python -m scripts.docs.build --serve
+
+# The site needs neither the extension nor a compiler.
+target/docs/venv.stamp: pyproject.toml
+	@mkdir -p target/docs
+	$(PYTHON) -m venv target/docs/venv
+	target/docs/venv/bin/python scripts/docs/requirements.py | target/docs/venv/bin/python -m pip install --quiet --requirement /dev/stdin
+	@touch $@
 
 # What .venv has: demo.stamp and dev.stamp are of packages; gate.stamp or release.stamp, of the extension, is written by build.sh.
 .venv/python.stamp: Makefile

@@ -19,6 +19,7 @@ python() {
     check $bin/ruff format --check .
     check $bin/ruff check .
     check $bin/mypy
+    check $bin/codespell README.md CHANGELOG.md CONTRIBUTING.md RELEASING.md SECURITY.md crates/README.md docs
     check $bin/python -m pytest -q tests/architecture
 }
 

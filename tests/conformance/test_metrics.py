@@ -11,7 +11,7 @@ from ottla._ottla import metric_table
 from ottla.testing import Broker
 from tests.conformance.kafka import NEWEST, needs_kafka, run
 
-# What only Kafka's client has, as docs/metrics.md says why: its I/O thread, texts, and what is not there here.
+# What only Kafka's client has, as docs/reference/metrics.md says why: its I/O thread, texts, and what is not there here.
 ONLY_THEIRS = re.compile(
     r"io-(time|wait)-.*|io-(wait-)?ratio|select-(rate|total)|commit-id|version|successful-authentication-no-reauth-total"
     r"|commit-sync-time-ns-total|committed-time-ns-total"

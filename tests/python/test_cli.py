@@ -294,10 +294,10 @@ def test_help_teaches_by_examples(command):
     assert "  ottla " in out
 
 
-def test_the_readme_shows_what_is_printed():
+def test_the_page_shows_what_is_printed():
     """As a reader types it in, but for the port and the time of the record."""
-    readme = (Path(__file__).parents[2] / "README.md").read_text()
-    section = readme[readme.index("## The command line") :].split("\n## ")[0]
+    page = (Path(__file__).parents[2] / "docs" / "command-line.md").read_text()
+    section = page.split("\n## ")[0]
     (broker, listens), *typed = re.findall(r"^    \$ (.*)\n    (.*)$", section, re.MULTILINE)
     assert len(typed) == 3
     process = subprocess.Popen(

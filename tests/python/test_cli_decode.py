@@ -538,9 +538,9 @@ def test_help_teaches_by_examples(tmp_path):
     assert ran == 3
 
 
-def test_the_readme_shows_what_is_printed():
-    readme = (Path(__file__).parents[2] / "README.md").read_text()
-    shown = re.findall(r"^    \$ ottla decode (.*)\n((?:    (?!\$).*\n)+)", readme, re.MULTILINE)
+def test_the_page_shows_what_is_printed():
+    page = (Path(__file__).parents[2] / "docs" / "command-line.md").read_text()
+    shown = re.findall(r"^    \$ ottla decode (.*)\n((?:    (?!\$).*\n)+)", page, re.MULTILINE)
     assert len(shown) == 2
     for arguments, output in shown:
         assert decode(*arguments.split()) == (0, textwrap.dedent(output), "")

@@ -173,7 +173,7 @@ def test_unsupported_properties_and_calls_raise(servers):
     ], ended.stderr
 
 
-DOCS = Path(__file__).parents[2] / "docs" / "confluent-kafka.md"
+DOCS = Path(__file__).parents[2] / "docs" / "start" / "confluent-kafka-programs.md"
 
 
 def named(text):

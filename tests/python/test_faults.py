@@ -320,7 +320,7 @@ def test_records_are_deleted_before_a_consumer_has_read_them(nodes):
             broker.delete_records("flights", 1)
 
 
-# --- what `fail` plays, as docs/testing.md says ---
+# --- what `fail` plays, as docs/testing/index.md says ---
 
 READING = {
     "a coordinator that loads": [("JoinGroup", "COORDINATOR_LOAD_IN_PROGRESS"), ("OffsetCommit", "COORDINATOR_LOAD_IN_PROGRESS")],

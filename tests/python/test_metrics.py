@@ -336,8 +336,8 @@ def test_a_forked_child_has_reports_of_its_own(address):
 
 
 def test_the_page_of_metrics_is_that_of_the_table():
-    module = runpy.run_path(str(ROOT / "scripts" / "metrics.py"))
-    assert module["TARGET"].read_text() == module["text"](), "run scripts/metrics.py"
+    module = runpy.run_path(str(ROOT / "scripts" / "docs" / "metrics.py"))
+    assert module["TARGET"].read_text() == module["text"](), "run scripts/docs/metrics.py"
 
 
 def test_every_metric_of_the_table_is_measured(address, topic):

@@ -1,33 +1,28 @@
-"""The README's tour runs as it stands."""
-
-import re
-from pathlib import Path
+"""README and the pages about Spark run as they stand."""
 
 import pytest
+from tests.page_blocks import DOCS, ROOT, missing, read, run
 
-README = Path(__file__).parents[2] / "README.md"
+PAGES = [page for page in map(read, sorted((DOCS / "spark").rglob("*.md"))) if page.shown]
 
 
 @pytest.mark.timeout(300)
 @pytest.mark.filterwarnings("ignore::ResourceWarning:pyspark.*")
-def test_tour(spark, capsys):
-    blocks = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
-    assert len(blocks) >= 8
-    # Python blocks share one namespace, as for a reader who types them in. The session is the one that runs already,
-    # and it stays for the other tests.
-    scope = {"__name__": "tour"}
-    for block in blocks:
-        code = block.replace("spark.stop()\n", "")
-        line = README.read_text()[: README.read_text().index(block)].count("\n")
-        exec(compile("\n" * line + code, str(README), "exec"), scope)
-    printed = capsys.readouterr().out
-    for expected in (
-        "1000\n",
-        "1001\n",
-        "orders\n",
-        "['orders', 'orders-priced', 'payments']",
-        "Metadata 12 orders\n",
-        "0 none [b'in']\n",
-        "payments: 1006 of 1006\n",
-    ):
-        assert expected in printed
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_page(spark, capsys, page):
+    run(page)
+    output = capsys.readouterr().out
+    assert not missing(page, output), output
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.filterwarnings("ignore::ResourceWarning:pyspark.*")
+def test_readme(spark, capsys):
+    from ottla.testing import Broker
+
+    page = read(ROOT / "README.md")
+    assert page.shown == 6
+    with Broker(topics={"orders": 2, "copies": 1}) as broker:
+        run(page, broker=broker)
+    output = capsys.readouterr().out
+    assert not missing(page, output), output

@@ -88,7 +88,7 @@ def moment(rng):
     text = rng.choice(DATES) if rng.random() < 0.3 else "2026-11-23"
     if rng.random() < 0.5:
         text = text[:10] + rng.choice(TIMES)
-        # A zone behind minutes is read by ours alone, which docs/decoding.md says.
+        # A zone behind minutes is read by ours alone, which docs/guides/decoding.md says.
         if text.count(":") == 2 and rng.random() < 0.5:
             text += rng.choice(ZONES)
     return text
@@ -105,7 +105,7 @@ def quoted(rng, text):
 
 
 def odd_token(rng, kind):
-    """A token of any type, but for what docs/decoding.md lists as different."""
+    """A token of any type, but for what docs/guides/decoding.md lists as different."""
     others = ["true", "{}", "[]", '""', "nul", "1.", "01", "'", "[1,]", '{"a":1}']
     if kind != "binary":
         others.append('"\t"')
@@ -186,7 +186,7 @@ def csv_field(rng, kind):
     if rng.random() < 0.05:
         return rng.choice(["", '""', "", '""', "?", " ", "-"])
     if kind == "string":
-        # What the two quote differently, docs/decoding.md has: a backslash and a quote in a field.
+        # What the two quote differently, docs/guides/decoding.md has: a backslash and a quote in a field.
         text = "".join(rng.choice(TEXTS) for _ in range(rng.randrange(3)))
         text = text.replace("\\", "").replace('"', "").replace("\n", "")
         return f'"{text}"' if "," in text or rng.random() < 0.3 else text

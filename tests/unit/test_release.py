@@ -138,12 +138,12 @@ def test_a_wheel_that_lists_no_crates_fails_its_audit(tmp_path, monkeypatch, cap
 
 
 def test_a_python_without_the_gil_turns_it_on():
-    """PyO3 declares a module free of the GIL by default; docs/free-threading.md lists what that needs first."""
+    """PyO3 declares a module free of the GIL by default; docs/reference/free-threading.md lists what that needs first."""
     assert "#[pymodule(gil_used = true)]" in (ROOT / "crates/module/src/lib.rs").read_text()
 
 
 def test_the_supported_versions_are_those_of_the_build():
-    support = (ROOT / "docs" / "support.md").read_text()
+    support = (ROOT / "docs" / "reference" / "support.md").read_text()
     rust = re.search(r'^rust-version = "(.*)"', (ROOT / "Cargo.toml").read_text(), re.MULTILINE)[1]
     python = re.search(r'^requires-python = ">=(.*)"', (ROOT / "pyproject.toml").read_text(), re.MULTILINE)[1]
     assert f"| {rust} and later |" in support

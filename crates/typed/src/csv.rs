@@ -1,7 +1,7 @@
 //! A line of comma-separated values to columns, in their order.
 //!
 //! A quote (`"`) opens a field in which commas and line ends stand for themselves and a doubled quote for one, as RFC 4180 has it.
-//! An empty field is null, with quotes or without them, as in Spark's `from_csv`. docs/decoding.md has the rules.
+//! An empty field is null, with quotes or without them, as in Spark's `from_csv`. docs/guides/decoding.md has the rules.
 
 use crate::column::{Column, Struct, Values};
 use crate::error::{Bad, Filled, SchemaError, shown};

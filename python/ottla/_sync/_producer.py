@@ -326,7 +326,7 @@ class Producer(_ottla.SyncProducer):
         """What the client measures of itself, at this moment, under the names of Kafka's Java client.
 
         Rates, averages and maxima are about the last `metrics.num.samples` samples of `metrics.sample.window.ms` each;
-        totals count from the beginning. docs/metrics.md lists all metrics.
+        totals count from the beginning. docs/reference/metrics.md lists all metrics.
 
         Returns:
             Values by `MetricName`.

@@ -272,7 +272,7 @@ class ShareConsumer:
         """What the client measures of itself, at this moment, under the names of Kafka's Java client.
 
         Rates, averages and maxima are about the last `metrics.num.samples` samples of `metrics.sample.window.ms` each;
-        totals count from the beginning. docs/metrics.md lists all metrics.
+        totals count from the beginning. docs/reference/metrics.md lists all metrics.
 
         Returns:
             Values by `MetricName`.

@@ -27,7 +27,7 @@ def add(commands: Any) -> None:
         second ends the job at once, and that micro-batch is done again at the next start. Each record is in the table
         once, however the job ends, as long as one job at a time runs on a checkpoint.
 
-        It needs the extra spark (pip install 'ottla[spark]') and Java 17. docs/ingest.md has the way to spark-submit,
+        It needs the extra spark (pip install 'ottla[spark]') and Java 17. docs/spark/ingest.md has the way to spark-submit,
         YARN, Kubernetes, Databricks and EMR.
         """,
     )

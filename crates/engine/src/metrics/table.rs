@@ -1,6 +1,6 @@
 //! The one table of metrics: every name there is, with its kind, its unit, a line of text, and how it is read.
 //!
-//! Names, groups and tags are those of Kafka's Java client. docs/metrics.md says what that has beside these, and why this
+//! Names, groups and tags are those of Kafka's Java client. docs/reference/metrics.md says what that has beside these, and why this
 //! client does not.
 
 use std::time::Instant;

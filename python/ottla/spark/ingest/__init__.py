@@ -1,7 +1,7 @@
 """Topics to a table: the job that `ottla ingest CONFIG.toml` runs.
 
 A file says where records come from, how they are decoded, and the table that takes them: a folder of Parquet files, or
-a table of Delta or Iceberg. [docs/ingest.md] has all of it, and `ottla ingest --example` prints a file to begin with.
+a table of Delta or Iceberg. [docs/spark/ingest.md] has all of it, and `ottla ingest --example` prints a file to begin with.
 
 ```python
 from ottla.spark import ingest

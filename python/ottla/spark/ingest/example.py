@@ -6,7 +6,7 @@ EXAMPLE = """\
 
 name = "orders"                              # how Spark and the log call this job
 
-# The options of format("ottla"): README.md, "What Spark reads", and docs/spark-typed.md. kafka.* are Kafka's own.
+# The options of format("ottla"): docs/reference/spark-options.md and docs/spark/typed.md. kafka.* are Kafka's own.
 [source]
 kafka.bootstrap.servers = "localhost:9092"
 subscribe = ["orders"]                       # or subscribePattern, assign
