@@ -28,12 +28,14 @@ class Connection:
         properties: ottla's properties, by Kafka's names.
         request_timeout: Seconds until a call that needs a broker fails.
         metadata_max_age: Seconds until metadata are fetched again.
+        retry_backoff: Seconds before a retry.
     """
 
     servers: str | list[str]
     properties: dict[str, Any]
     request_timeout: float
     metadata_max_age: float
+    retry_backoff: float
 
     @property
     def addresses(self) -> list[tuple[str, int]]:
@@ -101,7 +103,9 @@ def connection(
                 sasl_oauth_token_provider,
             )
         )
-    return Connection(servers, properties, request_timeout_ms / 1000, metadata_max_age_ms / 1000)
+    return Connection(
+        servers, properties, request_timeout_ms / 1000, metadata_max_age_ms / 1000, retry_backoff_ms / 1000
+    )
 
 
 def _sasl(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Iterable
 from typing import Any, NoReturn
 
 from ottla import aio
@@ -64,7 +64,8 @@ class AIOKafkaClient:
         sasl_kerberos_domain_name: str | None = None,
         sasl_oauth_token_provider: AbstractTokenProvider | None = None,
     ) -> None:
-        self._loop = loop_of(loop, api_version)
+        # Other clients pass their loop, so that it is no reason to warn.
+        self._loop = loop_of(None, api_version) if loop is None else loop
         self._connection: Connection = connection(
             bootstrap_servers=bootstrap_servers,
             client_id=client_id,
@@ -84,9 +85,6 @@ class AIOKafkaClient:
         self.cluster = ClusterMetadata()
         self._topics: set[str] = set()
         self._admin: aio.Admin | None = None
-        self._creator: aio.Producer | None = None
-        # The partitions of a topic; a producer and a consumer have their own way, which also creates a topic.
-        self._partitions_for: Callable[[str], Awaitable[list[int]]] | None = None
         # Instrumentations read them.
         self._bootstrap_servers = self._connection.servers
         self._client_id = client_id
@@ -118,12 +116,9 @@ class AIOKafkaClient:
     async def close(self) -> None:
         """Close the connections. Closing twice does no harm."""
         admin, self._admin = self._admin, None
-        creator, self._creator = self._creator, None
-        with translated():
-            if admin is not None:
+        if admin is not None:
+            with translated():
                 await admin.close()
-            if creator is not None:
-                await creator.close()
 
     def force_metadata_update(self) -> asyncio.Future[bool]:
         """Fetch the metadata of all topics, or of those that were added.
@@ -187,22 +182,36 @@ class AIOKafkaClient:
         Raises:
             UnknownTopicOrPartitionError: The topic does not exist.
         """
+        deadline = self._loop.time() + self._connection.request_timeout
+        admin, is_created = self._administrator(), False
         with translated():
-            find = self._partitions_for
-            if find is None:
-                if self._creator is None:
-                    limit = int(self._connection.request_timeout * 1000)
-                    properties = {
-                        **self._connection.properties,
-                        "delivery.timeout.ms": 2 * limit,
-                        "max.block.ms": limit,
-                    }
-                    self._creator = aio.Producer(config=properties)
-                find = self._creator.partitions_for
-            numbers = await find(topic)
-            described = await self._administrator().describe_topics([topic])
+            while True:
+                try:
+                    described = await admin.describe_topics([topic])
+                    break
+                except native.NotFoundError:
+                    left = deadline - self._loop.time()
+                    if left <= 0:
+                        raise
+                    if not is_created:
+                        await self._create(topic, left)
+                        is_created = True
+                    else:
+                        # Another broker has created it, and this one does not know yet.
+                        await asyncio.sleep(min(left, self._connection.retry_backoff))
         self.cluster.describe_topics(described.values(), is_all=False)
-        return set(numbers)
+        return {each.partition for each in described[topic].partitions}
+
+    async def _create(self, topic: str, timeout: float) -> None:
+        """Let the brokers create a topic if they do: whoever asks for it as a consumer may do that."""
+        properties = {
+            **self._connection.properties,
+            "allow.auto.create.topics": True,
+            "auto.offset.reset": "earliest",
+        }
+        async with aio.Consumer(config=properties) as consumer:
+            consumer.assign([(topic, 0)])
+            await consumer.position((topic, 0), timeout=timeout)
 
     def get_random_node(self) -> int | str | None:
         """The id of some broker."""

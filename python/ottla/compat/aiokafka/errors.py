@@ -93,8 +93,8 @@ class CommitFailedError(KafkaError):
 
     def __init__(self, *args: object, **_kwargs: Any) -> None:
         text = (
-            "offsets were not committed: the group has rebalanced without this member, and its partitions may belong to "
-            "another one; poll more often, or raise max_poll_interval_ms or session_timeout_ms"
+            "offsets were not committed: the group has rebalanced without this member, and its partitions may belong "
+            "to another one; poll more often, or raise max_poll_interval_ms or session_timeout_ms"
         )
         super().__init__(*(args or (text,)))
 

@@ -102,7 +102,6 @@ class Reader:
         except native.ConfigError as error:
             raise as_value_error(error) from error
         self._run = self.client._core.run(_ALL)
-        self._metadata._partitions_for = self.client.partitions_for
         self._generation += 1
         self._subscribed = frozenset()
         self._held = frozenset()

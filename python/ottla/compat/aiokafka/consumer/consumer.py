@@ -9,6 +9,7 @@ import sys
 import traceback
 import warnings
 from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
 from types import TracebackType
 from typing import Any, Self
 
@@ -258,7 +259,7 @@ class AIOKafkaConsumer:
         return set(topics)
 
     def __consumer(self) -> aio.Consumer:
-        """ottla's consumer.
+        """The client of ottla.
 
         Raises:
             ConsumerStoppedError: The consumer is stopped.
@@ -355,12 +356,12 @@ class AIOKafkaConsumer:
         client = self.__consumer()
         if not self._subscription.is_assigned:
             raise IllegalStateError("No partitions assigned")
-        found = None
+        found: dict[tuple[str, int], NativeOffset] | None = None
         if offsets is not None:
             checked = checked_offsets(offsets)
             for each in checked:
                 self.__require_assigned(each)
-            found = {tp: NativeOffset(at.offset, at.metadata) for tp, at in checked.items()}
+            found = {(tp.topic, tp.partition): NativeOffset(at.offset, at.metadata) for tp, at in checked.items()}
         with translated():
             await client.commit(found)
 
@@ -568,8 +569,9 @@ class AIOKafkaConsumer:
             ValueError: A time is negative.
             KafkaTimeoutError: The brokers did not respond in time, or there is no such partition.
         """
-        wanted = {tp: int(at) for tp, at in timestamps.items()}
-        for tp, at in wanted.items():
+        wanted: dict[tuple[str, int], int | datetime] = {}
+        for tp, at in timestamps.items():
+            wanted[tp] = int(at)
             if at < 0:
                 raise ValueError(f"The target time for partition {tp} is {at}. The target time cannot be negative.")
         if not wanted:

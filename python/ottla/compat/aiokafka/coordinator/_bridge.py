@@ -34,7 +34,8 @@ def strategy(assignors: Iterable[Any]) -> list[str | Assignor]:
         if issubclass(kind, BuiltinAssignor) and "assign" not in vars(kind):
             found.append(kind.name)
         else:
-            found.append(_Bridge(each() if inspect.isclass(each) else each))
+            assignor: AbstractPartitionAssignor = each() if inspect.isclass(each) else each
+            found.append(_Bridge(assignor))
     if not found:
         raise ValueError("partition_assignment_strategy is empty")
     return found

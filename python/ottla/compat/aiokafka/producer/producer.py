@@ -184,7 +184,6 @@ class AIOKafkaProducer:
             self._producer = aio.Producer(config=self._properties)
         except native.ConfigError as error:
             raise as_value_error(error) from error
-        self.client._partitions_for = self._producer.partitions_for
         manager = self._txn_manager
         if manager is not None:
             if manager.transactional_id is not None:
@@ -210,8 +209,8 @@ class AIOKafkaProducer:
             await producer.flush()
         except native.ClosedError:
             raise ProducerClosed("the producer is stopped") from None
-        except native.KafkaError:  # noqa: S110 the future of the record has it
-            pass
+        except native.KafkaError:
+            pass  # the future of the record has it
         if pending:
             await asyncio.wait(pending)
 
@@ -224,8 +223,8 @@ class AIOKafkaProducer:
         try:
             if producer is not None:
                 await producer.close()
-        except native.KafkaError:  # noqa: S110 the futures of the records have it
-            pass
+        except native.KafkaError:
+            pass  # the futures of the records have it
         finally:
             await self.client.close()
         if pending:
@@ -259,7 +258,7 @@ class AIOKafkaProducer:
         available = sorted(self._metadata.available_partitions_for_topic(topic) or numbers)
         return self._partitioner(serialized_key, numbers, available)
 
-    async def _chosen(self, topic: str, partition: int | None, key: bytes | None) -> int | None:
+    async def _chosen(self, topic: str, partition: int | None, key: Any) -> int | None:
         """The partition to send to; None where ottla chooses as the default partitioner does.
 
         Raises:
@@ -279,8 +278,7 @@ class AIOKafkaProducer:
     async def _numbers(self, topic: str) -> list[int]:
         known = self._known.get(topic)
         if known is None or time.monotonic() > known[1]:
-            with translated():
-                numbers = await self.__open().partitions_for(topic)
+            numbers = sorted(await self.client._wait_on_metadata(topic))
             known = self._known[topic] = numbers, time.monotonic() + self.client._connection.metadata_max_age
         return known[0]
 
@@ -504,7 +502,8 @@ class AIOKafkaProducer:
         manager.require(TransactionState.IN_TRANSACTION, call="send_offsets_to_transaction")
         if not group_id or not isinstance(group_id, str):
             raise ValueError(f"group_id must be the name of a group, and is {group_id!r}")
-        found = {tp: NativeOffset(at.offset, at.metadata) for tp, at in checked_offsets(offsets).items()}
+        listed = checked_offsets(offsets)
+        found = {(tp.topic, tp.partition): NativeOffset(at.offset, at.metadata) for tp, at in listed.items()}
         try:
             await producer.send_offsets(found, group_id)
         except native.KafkaError as error:
