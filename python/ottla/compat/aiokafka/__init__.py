@@ -1,19 +1,19 @@
 """aiokafka's classes on `ottla.aio`, for programs that were written for aiokafka.
 
-Import from here what the program imports from `aiokafka`, or call `install()` first: then these modules stand in
+Import from here what the program imports from `aiokafka`, or call `install()` first: then these modules are in
 `sys.modules` under aiokafka's names, and `import aiokafka` finds them.
 
-Why whole modules, and not a seam as for confluent-kafka: aiokafka has no native module that everything passes through; its
-clients, its protocol and its connections are Python classes that know each other. Programs and frameworks import its
-submodules (FastStream `aiokafka.producer.producer`, `aiokafka.coordinator.assignors.roundrobin`), so each public module has
-its place here. aiokafka need not be installed. If it is, its modules without a place here (`aiokafka.protocol`,
-`aiokafka.record`, `aiokafka.util`) are still its own.
+confluent-kafka is replaced at one native module. aiokafka has no such module: its clients, its protocol and its
+connections are Python classes that know each other. Programs and frameworks import its submodules, such as FastStream
+`aiokafka.producer.producer` and `aiokafka.coordinator.assignors.roundrobin`. So each public module of aiokafka has a
+module of the same name here. aiokafka need not be installed. If it is installed, its other modules (`aiokafka.protocol`,
+`aiokafka.record`, `aiokafka.util`) are its own.
 """
 
 from __future__ import annotations
 
 from ottla.compat.aiokafka._install import install
-from ottla.compat.aiokafka._version import VERSION as __version__
+from ottla.compat.aiokafka._version import VERSION
 from ottla.compat.aiokafka.abc import ConsumerRebalanceListener
 from ottla.compat.aiokafka.client import AIOKafkaClient
 from ottla.compat.aiokafka.consumer import AIOKafkaConsumer
@@ -26,6 +26,7 @@ from ottla.compat.aiokafka.structs import (
     TopicPartition,
 )
 
+__version__ = VERSION
 __all__ = [
     "AIOKafkaClient",
     "AIOKafkaConsumer",

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
+from ottla import aio
 from ottla import errors as native
 from ottla.compat.aiokafka._tls import properties_of
 from ottla.compat.aiokafka.abc import AbstractTokenProvider
@@ -189,6 +190,12 @@ async def is_any_reachable(addresses: list[tuple[str, int]], timeout: float) -> 
             writer.close()
             return True
     return False
+
+
+def abandon(client: aio.Admin | aio.Consumer | aio.Producer) -> None:
+    """Disconnect without waiting: the client of aiokafka's kind has warned that nobody closed it."""
+    with contextlib.suppress(native.KafkaError):
+        client._core.close(0).wait()
 
 
 def as_value_error(error: native.ConfigError) -> ValueError:

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 from ottla import aio
 from ottla import errors as native
 from ottla.compat.aiokafka import errors
-from ottla.compat.aiokafka._connection import Connection, as_value_error, connection, is_any_reachable, loop_of
+from ottla.compat.aiokafka._connection import Connection, abandon, as_value_error, connection, is_any_reachable, loop_of
 from ottla.compat.aiokafka._translation import translated
 from ottla.compat.aiokafka._version import CLIENT_ID
 from ottla.compat.aiokafka.abc import AbstractTokenProvider
@@ -119,6 +119,11 @@ class AIOKafkaClient:
         if admin is not None:
             with translated():
                 await admin.close()
+
+    def _abandon(self) -> None:
+        """Disconnect without waiting, for a client that nobody closed."""
+        if self._admin is not None:
+            abandon(self._admin)
 
     def force_metadata_update(self) -> asyncio.Future[bool]:
         """Fetch the metadata of all topics, or of those that were added.

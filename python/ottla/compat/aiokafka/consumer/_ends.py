@@ -1,7 +1,7 @@
 """The ends of the partitions, for `highwater` and `last_stable_offset`.
 
-ottla has the ends in fetch responses, but no call that returns them without waiting. So they are asked for with the first
-records of an assignment, and from the first call for them on once a second while records come.
+ottla has the ends in fetch responses, but no call that returns them without waiting. So they are requested with each
+assignment, and after the first call of `highwater` or its relatives once a second while records arrive.
 """
 
 from __future__ import annotations

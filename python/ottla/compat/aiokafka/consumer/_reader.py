@@ -1,8 +1,8 @@
 """Reads for a consumer: a task polls, so that the group rebalances and commits while the program does something else.
 
-aiokafka's consumer works in the background, and ottla's works in its polls. The task here polls `poll_to_iterate`, which
-calls listeners, commits and fetches, but leaves the records in the core: the program's calls take them from there. So
-positions, seeks, pauses and commits are those of the core, and count what the program received.
+aiokafka's consumer works in the background, and ottla's works in its polls. The task here calls `poll_to_iterate`,
+which calls listeners, commits and fetches, but leaves the records in the core. The program's calls take them from there.
+So positions, seeks, pauses and commits are those of the core, and count what the program received.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ import asyncio
 import contextlib
 import inspect
 import logging
-from collections.abc import Callable, Collection, Iterable, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
 from ottla import aio
@@ -70,11 +71,13 @@ class Reader:
         self._generation = 0
         self._previous: frozenset[TopicPartition] = frozenset()
         self._is_revoked = False
-        self._subscribed: frozenset[str] = frozenset()
+        # What the group's subscription was made with: topics, or a pattern.
+        self._subscribed: frozenset[str] | re.Pattern[str] = frozenset()
         self._calls = 0
         self._taken_at = loop.time()
         # It has left the group, because the program asked for no records in time.
         self._is_dormant = False
+        self._is_stopped = False
 
     async def start(self) -> None:
         """Find the partitions, and begin to poll.
@@ -91,7 +94,7 @@ class Reader:
             await self._resolve()
         self.apply()
         self._task = self._loop.create_task(self._pump())
-        if self.subscription.is_automatic and (self.settings.group_id is None or self._topics):
+        if self.subscription.is_automatic and (self.settings.group_id is None or self._subscribed):
             await self.subscription.wait_for_assignment()
 
     def _renew(self) -> None:
@@ -133,20 +136,32 @@ class Reader:
             return
         if self.subscription.kind is Kind.PARTITIONS:
             client.assign(self.subscription.partitions)
+            self.ends.forget()
+            self.ends.fetched(client)
         elif self._resolves:
+            self._subscribe_to_pattern()
             if self._resolving is None or self._resolving.done():
                 self._resolving = self._loop.create_task(self._keep_resolving())
         elif self.subscription.kind is Kind.TOPICS:
             self._subscribe(self._topics)
         self._change.set()
 
-    def _subscribe(self, topics: Collection[str]) -> None:
+    def _subscribe_to_pattern(self) -> None:
+        """Let the core follow the pattern if it can: it has no look-around, and matches no internal topics."""
+        pattern = self.subscription.pattern
+        if pattern is None or self.settings.group_id is None or self.settings.with_internal:
+            return
+        with contextlib.suppress(re.error, native.ArgumentError):
+            # aiokafka matches the beginning of a name, and ottla the whole name.
+            self._subscribe(re.compile(f"(?:{pattern.pattern}).*"))
+
+    def _subscribe(self, wanted: frozenset[str] | re.Pattern[str]) -> None:
         client = self.client
-        if client is None or not topics:
+        if client is None or not wanted:
             return
         self._generation += 1
         generation = self._generation
-        self._subscribed = frozenset(topics)
+        self._subscribed = wanted
 
         def current(listener: Callable[[Iterable[Any]], Any]) -> Callable[[Iterable[Any]], Any]:
             def call(partitions: Iterable[Any]) -> Any:
@@ -155,7 +170,7 @@ class Reader:
             return call
 
         client.subscribe(
-            sorted(topics),
+            wanted if isinstance(wanted, re.Pattern) else sorted(wanted),
             on_assign=current(self._on_assign),
             on_revoke=current(self._on_revoke),
             on_lost=current(self._on_revoke),
@@ -177,10 +192,12 @@ class Reader:
         assigned = (
             frozenset(TopicPartition(*each) for each in client.assignment()) if client is not None else frozenset()
         )
-        self._previous = assigned
+        self._previous = self.subscription.current = assigned
         self.subscription.is_assigned = True
         self._taken_at = self._loop.time()
         self.ends.forget()
+        if client is not None:
+            self.ends.fetched(client)
         notify(self.settings.assignors, assigned)
         await self._tell("on_partitions_assigned", set(assigned))
         self.subscription.assigned()
@@ -194,7 +211,7 @@ class Reader:
             result = getattr(listener, method)(partitions)
             if inspect.isawaitable(result):
                 await result
-        except Exception:
+        except Exception:  # noqa: BLE001 it is logged with its traceback
             _log.exception("%s of %r failed for %s", method, listener, partitions)
 
     async def _keep_resolving(self) -> None:
@@ -219,32 +236,26 @@ class Reader:
             return
         topics = self._topics
         if self.settings.group_id is not None:
-            if topics and topics != self._subscribed:
+            if not isinstance(self._subscribed, re.Pattern) and topics and topics != self._subscribed:
                 self._subscribe(topics)
                 self._change.set()
             return
         found = [TopicPartition(topic, n) for topic in topics for n in await self._metadata._wait_on_metadata(topic)]
         if client is not self.client or topics != self._topics:
             return
-        before = {TopicPartition(*each) for each in client.assignment()}
-        if before != set(found):
+        if subscription.current != frozenset(found):
+            subscription.current = frozenset(found)
             client.assign(found)
+            self.ends.forget()
+            self.ends.fetched(client)
         subscription.assigned()
         self._change.set()
 
     async def _pump(self) -> None:
         """Poll until the consumer stops."""
-        while True:
+        while not self._is_stopped:
             client, subscription = self.client, self.subscription
-            is_idle = subscription.subscription is None or self._is_dormant
-            if (
-                is_idle
-                or client is None
-                or (self.settings.group_id is not None and self._resolves and not self._subscribed)
-            ):
-                await self._pause(None)
-                continue
-            if self._resolves and self.settings.group_id is None and not subscription.is_assigned:
+            if client is None or self._is_idle(client):
                 await self._pause(None)
                 continue
             try:
@@ -257,7 +268,7 @@ class Reader:
                     self._fail(error)
                     await self._pause(_PAUSE)
                 continue
-            except Exception:
+            except Exception:  # noqa: BLE001 it is logged with its traceback
                 # Of a listener that took too long, or of an assignor.
                 _log.exception("a rebalance of group %s", self.settings.group_id)
                 continue
@@ -270,6 +281,15 @@ class Reader:
             await self._pause(_PAUSE)
             self._check_interval()
 
+    def _is_idle(self, client: aio.Consumer) -> bool:
+        """Whether there is nothing to poll for."""
+        subscription = self.subscription
+        if subscription.subscription is None or self._is_dormant:
+            return True
+        if subscription.is_automatic and self.settings.group_id is not None:
+            return not self._subscribed
+        return not client.assignment()
+
     async def _poll(self, client: aio.Consumer) -> bool | None:
         """Poll: whether listeners have to be called; None if other partitions are to be polled."""
         self._change.clear()
@@ -281,7 +301,8 @@ class Reader:
         try:
             return await self._polling
         except asyncio.CancelledError:
-            if self._is_restarted and self._polling.cancelled():
+            task = asyncio.current_task()
+            if self._is_restarted and self._polling.cancelled() and task is not None and not task.cancelling():
                 return None
             self._polling.cancel()
             raise
@@ -461,6 +482,7 @@ class Reader:
 
     def cancel(self) -> None:
         """End the tasks without waiting for them."""
+        self._is_stopped = True
         self._run = iter(())
         self.subscription.wake(ConsumerStoppedError("the consumer is stopped"))
         self.wake()

@@ -18,7 +18,7 @@ from ottla import errors as native
 from ottla._assignors import Assignor
 from ottla._ottla import Record
 from ottla._types import OffsetAndMetadata as NativeOffset
-from ottla.compat.aiokafka._connection import loop_of
+from ottla.compat.aiokafka._connection import abandon, loop_of
 from ottla.compat.aiokafka._offsets import checked_offsets
 from ottla.compat.aiokafka._translation import translated
 from ottla.compat.aiokafka._version import CLIENT_ID
@@ -228,6 +228,9 @@ class AIOKafkaConsumer:
                 context["source_traceback"] = self._source_traceback
             if not self._loop.is_closed():
                 self._reader.cancel()
+            self._client._abandon()
+            if self._reader.client is not None:
+                abandon(self._reader.client)
             self._loop.call_exception_handler(context)
 
     async def start(self) -> None:
@@ -284,14 +287,9 @@ class AIOKafkaConsumer:
         with translated():
             self._reader.apply()
 
-    def assignment(self) -> frozenset[TopicPartition] | set[TopicPartition]:
+    def assignment(self) -> set[TopicPartition]:
         """The partitions that are assigned now."""
-        client = self._reader.client
-        if not self._subscription.is_assigned:
-            return set()
-        if client is None:
-            return set(self._subscription.partitions)
-        return {TopicPartition(*each) for each in client.assignment()}
+        return set(self._subscription.current or ())
 
     def subscribe(
         self,
@@ -354,7 +352,7 @@ class AIOKafkaConsumer:
         if self._subscription.subscription is None:
             raise IllegalStateError("Not subscribed to any topics")
         client = self.__consumer()
-        if not self._subscription.is_assigned:
+        if self._subscription.current is None:
             raise IllegalStateError("No partitions assigned")
         found: dict[tuple[str, int], NativeOffset] | None = None
         if offsets is not None:
@@ -605,7 +603,7 @@ class AIOKafkaConsumer:
     async def __find(call: Any) -> dict[TopicPartition, Any]:
         try:
             found = await call
-        except native.NotFoundError as error:
+        except (native.NotFoundError, native.ArgumentError) as error:
             raise KafkaTimeoutError(str(error)) from error
         except native.KafkaError:
             with translated():

@@ -32,7 +32,8 @@ class SubscriptionState:
         pattern: The pattern.
         partitions: What was assigned by hand.
         listener: The program's listener.
-        is_assigned: Whether the partitions of this subscription are known.
+        is_assigned: Whether the partitions are known, and no rebalance goes on.
+        current: The partitions of the last assignment; None before the first one of this subscription.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -43,6 +44,7 @@ class SubscriptionState:
         self.partitions: tuple[TopicPartition, ...] = ()
         self.listener: ConsumerRebalanceListener | None = None
         self.is_assigned = False
+        self.current: frozenset[TopicPartition] | None = None
         self._waiters: set[asyncio.Future[None]] = set()
 
     @property
@@ -78,19 +80,19 @@ class SubscriptionState:
         self._change(Kind.PARTITIONS)
         self.partitions = tuple(partitions)
         self.topics = frozenset(each.topic for each in self.partitions)
-        self.is_assigned = True
+        self.is_assigned, self.current = True, frozenset(self.partitions)
 
     def _change(self, kind: Kind) -> None:
         if self.kind not in {Kind.NONE, kind}:
             raise IllegalStateError(
                 "Subscription to topics, partitions and pattern are mutually exclusive: call unsubscribe() first"
             )
-        self.kind, self.is_assigned = kind, False
+        self.kind, self.is_assigned, self.current = kind, False, None
 
     def clear(self) -> None:
         """Unsubscribe."""
         self.kind, self.topics, self.pattern, self.partitions = Kind.NONE, frozenset(), None, ()
-        self.listener, self.is_assigned = None, False
+        self.listener, self.is_assigned, self.current = None, False, None
         self.wake(None)
 
     def assigned(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from ottla._assignors import Assignor, GroupMember
 from ottla._types import Partition, PartitionInfo, TopicDescription
@@ -34,8 +34,7 @@ def strategy(assignors: Iterable[Any]) -> list[str | Assignor]:
         if issubclass(kind, BuiltinAssignor) and "assign" not in vars(kind):
             found.append(kind.name)
         else:
-            assignor: AbstractPartitionAssignor = each() if inspect.isclass(each) else each
-            found.append(_Bridge(assignor))
+            found.append(_Bridge(cast("AbstractPartitionAssignor", each() if inspect.isclass(each) else each)))
     if not found:
         raise ValueError("partition_assignment_strategy is empty")
     return found

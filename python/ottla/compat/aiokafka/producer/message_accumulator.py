@@ -40,7 +40,7 @@ class BatchBuilder:
         self._size = _BATCH_HEADER
         self.keys: list[Any] = []
         self.values: list[Any] = []
-        self.timestamps: list[int | None] = []
+        self.timestamps: list[int] = []
         self.headers: list[list[tuple[str, bytes | None]]] = []
 
     def append(
@@ -71,9 +71,10 @@ class BatchBuilder:
         self._size += size
         self.keys.append(key_bytes)
         self.values.append(value_bytes)
-        self.timestamps.append(timestamp)
+        at = int(time.time() * 1000) if timestamp is None else timestamp
+        self.timestamps.append(at)
         self.headers.append(listed)
-        return _Appended(len(self.keys) - 1, None, size, int(time.time() * 1000) if timestamp is None else timestamp)
+        return _Appended(len(self.keys) - 1, None, size, at)
 
     def close(self) -> None:
         """Take no further record."""

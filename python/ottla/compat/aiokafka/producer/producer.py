@@ -17,7 +17,7 @@ from typing import Any, Final, Self
 from ottla import _ottla, aio
 from ottla import errors as native
 from ottla._types import OffsetAndMetadata as NativeOffset
-from ottla.compat.aiokafka._connection import as_value_error, loop_of
+from ottla.compat.aiokafka._connection import abandon, as_value_error, loop_of
 from ottla.compat.aiokafka._offsets import checked_offsets
 from ottla.compat.aiokafka._translation import translate, translated
 from ottla.compat.aiokafka.abc import AbstractTokenProvider
@@ -33,6 +33,8 @@ __all__ = ["AIOKafkaProducer", "TransactionContext"]
 _missing: Final = object()
 _DEFAULT_PARTITIONER: Final = DefaultPartitioner()
 _numbers = itertools.count(1)
+# Turns of the loop before a transaction ends: the end of an empty one needs no broker.
+_TURNS: Final = 3
 Future = asyncio.Future[RecordMetadata | None]
 Headers = Iterable[tuple[str, bytes | None]]
 
@@ -167,6 +169,9 @@ class AIOKafkaProducer:
     def __del__(self, _warnings: Any = warnings) -> None:
         if self._closed is False:
             _warnings.warn(f"Unclosed AIOKafkaProducer {self!r}", ResourceWarning, source=self)
+            self.client._abandon()
+            if self._producer is not None:
+                abandon(self._producer)
             context: dict[str, Any] = {"producer": self, "message": "Unclosed AIOKafkaProducer"}
             if self._source_traceback is not None:
                 context["source_traceback"] = self._source_traceback
@@ -470,8 +475,9 @@ class AIOKafkaProducer:
 
         async def ending() -> None:
             try:
-                # The program sees the state before the end, as with aiokafka.
-                await asyncio.sleep(0)
+                # A program that cancels its call sees the state before the end, as with aiokafka.
+                for _ in range(_TURNS):
+                    await asyncio.sleep(0)
                 await end()
             except native.KafkaError as error:
                 raise manager.fail(error) from error
