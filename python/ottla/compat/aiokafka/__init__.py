@@ -6,8 +6,8 @@ Import from here what the program imports from `aiokafka`, or call `install()` f
 confluent-kafka is replaced at one native module. aiokafka has no such module: its clients, its protocol and its
 connections are Python classes that know each other. Programs and frameworks import its submodules, such as FastStream
 `aiokafka.producer.producer` and `aiokafka.coordinator.assignors.roundrobin`. So each public module of aiokafka has a
-module of the same name here. aiokafka need not be installed. If it is installed, its other modules (`aiokafka.protocol`,
-`aiokafka.record`, `aiokafka.util`) are its own.
+module of the same name here. aiokafka need not be installed. If it is installed, its other modules, such as
+`aiokafka.protocol`, `aiokafka.record` and `aiokafka.util`, are its own.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Reads for a consumer: a task polls, so that the group rebalances and commits while the program does something else.
 
 aiokafka's consumer works in the background, and ottla's works in its polls. The task here calls `poll_to_iterate`,
-which calls listeners, commits and fetches, but leaves the records in the core. The program's calls take them from there.
-So positions, seeks, pauses and commits are those of the core, and count what the program received.
+which calls listeners, commits and fetches, but leaves the records in the core. The program's calls take them from
+there. So positions, seeks, pauses and commits are those of the core, and count what the program received.
 """
 
 from __future__ import annotations
@@ -77,6 +77,7 @@ class Reader:
         self._taken_at = loop.time()
         # It has left the group, because the program asked for no records in time.
         self._is_dormant = False
+        self._repeating: asyncio.Task[None] | None = None
         self._is_stopped = False
 
     async def start(self) -> None:
@@ -161,6 +162,7 @@ class Reader:
             return
         self._generation += 1
         generation = self._generation
+        is_repeated = wanted == self._subscribed and bool(client.assignment())
         self._subscribed = wanted
 
         def current(listener: Callable[[Iterable[Any]], Any]) -> Callable[[Iterable[Any]], Any]:
@@ -175,6 +177,15 @@ class Reader:
             on_revoke=current(self._on_revoke),
             on_lost=current(self._on_revoke),
         )
+        if is_repeated:
+            self._repeating = self._loop.create_task(self._repeat(generation))
+
+    async def _repeat(self, generation: int) -> None:
+        """Call the listener for what is assigned: aiokafka joins again, and ottla keeps the membership."""
+        if generation == self._generation and not self.subscription.is_assigned and not self._is_revoked:
+            await self._on_revoke(self._previous)
+            if generation == self._generation:
+                await self._on_assign(())
 
     async def _on_revoke(self, partitions: Iterable[Any]) -> None:
         revoked = frozenset(TopicPartition(*each) for each in partitions)
@@ -470,7 +481,7 @@ class Reader:
     async def stop(self) -> None:
         """End the task, commit with auto commit, leave the group, and disconnect."""
         self._generation += 1
-        tasks = [each for each in (self._task, self._resolving) if each is not None]
+        tasks = [each for each in (self._task, self._resolving, self._repeating) if each is not None]
         self.cancel()
         if tasks:
             await asyncio.wait(tasks)
@@ -487,7 +498,7 @@ class Reader:
         self.subscription.wake(ConsumerStoppedError("the consumer is stopped"))
         self.wake()
         self.ends.cancel()
-        for each in (self._task, self._resolving):
+        for each in (self._task, self._resolving, self._repeating):
             if each is not None:
                 each.cancel()
 
