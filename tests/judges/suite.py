@@ -28,10 +28,14 @@ class Suite:
     arguments: tuple[str, ...] = ()
 
 
+# pytest-asyncio warns without it, and the suite makes warnings errors.
+_FUNCTION_LOOPS = ("-o", "asyncio_default_fixture_loop_scope=function")
 _CLIENTS = ("admin", "consumer", "pep492", "producer", "sasl", "transactional_consumer", "transactional_producer")
 SUITES = {
     "confluent": Suite("confluent-kafka", ("tests/test_*.py",), "ottla_below_confluent"),
-    "aiokafka": Suite("aiokafka", tuple(f"tests/test_{name}.py" for name in _CLIENTS), "ottla_below_aiokafka"),
+    "aiokafka": Suite(
+        "aiokafka", tuple(f"tests/test_{name}.py" for name in _CLIENTS), "ottla_below_aiokafka", _FUNCTION_LOOPS
+    ),
 }
 
 
