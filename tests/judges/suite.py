@@ -28,6 +28,11 @@ class Suite:
     arguments: tuple[str, ...] = ()
 
 
+def _faststream(broker: str) -> tuple[str, ...]:
+    folders = (f"tests/brokers/{broker}", f"tests/opentelemetry/{broker}", f"tests/prometheus/{broker}")
+    return tuple(f"{folder}/**/test_*.py" for folder in folders)
+
+
 # pytest-asyncio warns without it, and the suite makes warnings errors.
 _FUNCTION_LOOPS = ("-o", "asyncio_default_fixture_loop_scope=function")
 _CLIENTS = ("admin", "consumer", "pep492", "producer", "sasl", "transactional_consumer", "transactional_producer")
@@ -36,6 +41,8 @@ SUITES = {
     "aiokafka": Suite(
         "aiokafka", tuple(f"tests/test_{name}.py" for name in _CLIENTS), "ottla_below_aiokafka", _FUNCTION_LOOPS
     ),
+    "faststream-kafka": Suite("faststream", _faststream("kafka"), "ottla_below_faststream_kafka"),
+    "faststream-confluent": Suite("faststream", _faststream("confluent"), "ottla_below_faststream_confluent"),
 }
 
 

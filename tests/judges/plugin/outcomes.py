@@ -8,6 +8,9 @@ OUTCOMES = {}
 
 
 def pytest_runtest_logreport(report):
+    if report.outcome == "rerun":
+        OUTCOMES.pop(report.nodeid, None)
+        return
     worst = {"passed": 0, "skipped": 1, "failed": 2}
     if worst[report.outcome] >= worst[OUTCOMES.get(report.nodeid, "passed")]:
         OUTCOMES[report.nodeid] = report.outcome

@@ -473,6 +473,11 @@ class Reader:
         if self.client is not None:
             self._renew()
 
+    async def leave_before(self) -> None:
+        """Wait until an earlier client has left the group, which accepts no commits of strangers until then."""
+        if self._closing:
+            await asyncio.wait(self._closing)
+
     def moved(self) -> None:
         """A position was set: an error of the position before does not count any more."""
         self.failure = None

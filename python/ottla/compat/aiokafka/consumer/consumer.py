@@ -222,15 +222,15 @@ class AIOKafkaConsumer:
 
     def __del__(self, _warnings: Any = warnings) -> None:
         if self._closed is False:
-            _warnings.warn(f"Unclosed AIOKafkaConsumer {self!r}", ResourceWarning, source=self)
-            context: dict[str, Any] = {"consumer": self, "message": "Unclosed AIOKafkaConsumer"}
-            if self._source_traceback is not None:
-                context["source_traceback"] = self._source_traceback
             if not self._loop.is_closed():
                 self._reader.cancel()
             self._client._abandon()
             if self._reader.client is not None:
                 abandon(self._reader.client)
+            _warnings.warn(f"Unclosed AIOKafkaConsumer {self!r}", ResourceWarning, source=self)
+            context: dict[str, Any] = {"consumer": self, "message": "Unclosed AIOKafkaConsumer"}
+            if self._source_traceback is not None:
+                context["source_traceback"] = self._source_traceback
             self._loop.call_exception_handler(context)
 
     async def start(self) -> None:
@@ -360,6 +360,7 @@ class AIOKafkaConsumer:
             for each in checked:
                 self.__require_assigned(each)
             found = {(tp.topic, tp.partition): NativeOffset(at.offset, at.metadata) for tp, at in checked.items()}
+        await self._reader.leave_before()
         with translated():
             await client.commit(found)
 

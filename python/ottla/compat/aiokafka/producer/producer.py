@@ -168,10 +168,10 @@ class AIOKafkaProducer:
 
     def __del__(self, _warnings: Any = warnings) -> None:
         if self._closed is False:
-            _warnings.warn(f"Unclosed AIOKafkaProducer {self!r}", ResourceWarning, source=self)
             self.client._abandon()
             if self._producer is not None:
                 abandon(self._producer)
+            _warnings.warn(f"Unclosed AIOKafkaProducer {self!r}", ResourceWarning, source=self)
             context: dict[str, Any] = {"producer": self, "message": "Unclosed AIOKafkaProducer"}
             if self._source_traceback is not None:
                 context["source_traceback"] = self._source_traceback
