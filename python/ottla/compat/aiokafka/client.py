@@ -222,9 +222,9 @@ class AIOKafkaClient:
         """The id of some broker."""
         return next(iter(self.cluster._brokers), None)
 
-    async def ready(self, _node_id: int, **_group: Any) -> bool:
+    async def ready(self, node_id: int, **_group: Any) -> bool:
         """Whether the broker is known: ottla connects when a call needs it."""
-        return _node_id in self.cluster._brokers
+        return node_id in self.cluster._brokers
 
     async def send(self, node_id: int, request: Any, **_group: Any) -> NoReturn:
         """Not supported: ottla has its own protocol classes.

@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
-from ottla.compat.confluent_kafka.functions import murmur2 as _partition_by_murmur2
+from ottla.compat.confluent_kafka.functions import murmur2_of as murmur2
 
-__all__ = ["DefaultPartitioner"]
+__all__ = ["DefaultPartitioner", "murmur2"]
 
 
 class DefaultPartitioner:
@@ -25,4 +25,4 @@ class DefaultPartitioner:
         """
         if key is None:
             return random.choice(available or all_partitions)  # noqa: S311 it spreads records
-        return all_partitions[_partition_by_murmur2(bytes(key), len(all_partitions))]
+        return all_partitions[(murmur2(bytes(key)) & 0x7FFFFFFF) % len(all_partitions)]

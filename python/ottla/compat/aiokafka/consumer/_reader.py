@@ -97,6 +97,14 @@ class Reader:
         self._task = self._loop.create_task(self._pump())
         if self.subscription.is_automatic and (self.settings.group_id is None or self._subscribed):
             await self.subscription.wait_for_assignment()
+            await self._find_positions()
+
+    async def _find_positions(self) -> None:
+        """Wait until it is known where partitions begin, so that a record that is sent after `start` is read."""
+        client, partitions = self.client, self.subscription.current or frozenset()
+        if client is not None:
+            # What is wrong with a position, the calls for records raise.
+            await asyncio.gather(*map(client.position, partitions), return_exceptions=True)
 
     def _renew(self) -> None:
         """Begin with another client: the one before leaves its group."""
