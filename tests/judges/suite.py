@@ -20,22 +20,38 @@ ONE_TEST, ALL_TESTS = 120, 3000
 
 @dataclass(frozen=True)
 class Suite:
-    """A suite: the package that it tests, its files, and the plugin that puts ottla below that package."""
+    """A suite: the package that it tests, patterns of its files, and the plugin that puts ottla below that package."""
 
     package: str
-    files: str
+    files: tuple[str, ...]
     plugin: str
+    arguments: tuple[str, ...] = ()
 
 
-SUITES = {"confluent": Suite("confluent-kafka", "tests/test_*.py", "ottla_below_confluent")}
+def _faststream(broker: str) -> tuple[str, ...]:
+    folders = (f"tests/brokers/{broker}", f"tests/opentelemetry/{broker}", f"tests/prometheus/{broker}")
+    return tuple(f"{folder}/**/test_*.py" for folder in folders)
+
+
+# pytest-asyncio warns without it, and the suite makes warnings errors.
+_FUNCTION_LOOPS = ("-o", "asyncio_default_fixture_loop_scope=function")
+_CLIENTS = ("admin", "consumer", "pep492", "producer", "sasl", "transactional_consumer", "transactional_producer")
+SUITES = {
+    "confluent": Suite("confluent-kafka", ("tests/test_*.py",), "ottla_below_confluent"),
+    "aiokafka": Suite(
+        "aiokafka", tuple(f"tests/test_{name}.py" for name in _CLIENTS), "ottla_below_aiokafka", _FUNCTION_LOOPS
+    ),
+    "faststream-kafka": Suite("faststream", _faststream("kafka"), "ottla_below_faststream_kafka"),
+    "faststream-confluent": Suite("faststream", _faststream("confluent"), "ottla_below_faststream_confluent"),
+}
 
 
 def run(name: str, tree: Path) -> int:
     """Run a suite, print its table, and return the status of the command."""
     suite = SUITES[name]
-    files = sorted(str(path.relative_to(tree)) for path in tree.glob(suite.files))
+    files = sorted(str(path.relative_to(tree)) for pattern in suite.files for path in tree.glob(pattern))
     if not files:
-        print(f"{tree} has no {suite.files}: is it a checkout of {suite.package}?", file=sys.stderr)
+        print(f"{tree} has no {' '.join(suite.files)}: is it a checkout of {suite.package}?", file=sys.stderr)
         return 2
     outcomes = outcomes_of(suite, tree, files)
     allowed = allowlist((HERE / f"{name}.txt").read_text())
@@ -58,8 +74,9 @@ def outcomes_of(suite: Suite, tree: Path, files: list[str]) -> dict[str, str]:
         report = Path(folder, "report.json")
         paths = [str(HERE / "plugin"), str(ROOT / "python")]
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "OTTLA_JUDGE_REPORT": str(report)}
-        command = [sys.executable, "-m", "pytest", "-q", "-p", suite.plugin, "-o", f"cache_dir={folder}/cache"]
-        command += [f"--timeout={ONE_TEST}", *files]
+        # -P: the tree's own package is not to be found before the one that is installed.
+        command = [sys.executable, "-P", "-m", "pytest", "-q", "-p", suite.plugin, "-o", f"cache_dir={folder}/cache"]
+        command += [f"--timeout={ONE_TEST}", *suite.arguments, *files]
         subprocess.run(command, cwd=tree, env=environment, timeout=ALL_TESTS, check=False)
         return json.loads(report.read_text())
 

@@ -1,12 +1,13 @@
-"""`python -m ottla.compat PROGRAM ARGUMENTS...`: run a program that was written for confluent-kafka on ottla."""
+"""`python -m ottla.compat PROGRAM ARGUMENTS...`: run a program for confluent-kafka or aiokafka on ottla."""
 
 from __future__ import annotations
 
+import importlib.util
 import runpy
 import sys
 from pathlib import Path
 
-from ottla.compat.confluent_kafka import install
+from ottla.compat import aiokafka, confluent_kafka
 
 _USAGE = "usage: python -m ottla.compat PROGRAM [ARGUMENTS...]\n       python -m ottla.compat -m MODULE [ARGUMENTS...]"
 
@@ -15,7 +16,9 @@ def main(arguments: list[str]) -> None:
     """Run the program as `python PROGRAM` runs it."""
     if not arguments or arguments[0] in {"-h", "--help"} or arguments == ["-m"]:
         sys.exit(_USAGE)
-    install()
+    aiokafka.install()
+    if importlib.util.find_spec("confluent_kafka") is not None:
+        confluent_kafka.install()
     if arguments[0] == "-m":
         sys.argv = arguments[1:]
         runpy.run_module(arguments[1], run_name="__main__", alter_sys=True)

@@ -36,6 +36,15 @@ def murmur2(key: bytes, partition_count: int) -> int:
         partition_count: The number of partitions.
     """
     data, count = _checked(key, partition_count)
+    return (murmur2_of(data) & 0x7FFFFFFF) % count
+
+
+def murmur2_of(data: bytes) -> int:
+    """The hash of Java's producer: 32 bits.
+
+    Args:
+        data: A key.
+    """
     mixer = 0x5BD1E995
     value = 0x9747B28C ^ len(data)
     whole = len(data) & ~3
@@ -47,8 +56,7 @@ def murmur2(key: bytes, partition_count: int) -> int:
     if rest:
         value = (value ^ int.from_bytes(rest, "little")) * mixer & _32
     value = (value ^ value >> 13) * mixer & _32
-    value ^= value >> 15
-    return (value & 0x7FFFFFFF) % count
+    return value ^ value >> 15
 
 
 def consistent(key: bytes, partition_count: int) -> int:

@@ -1,0 +1,76 @@
+"""What calls return: named tuples with the fields that programs read of aiokafka's responses."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from ottla import errors as native
+from ottla._types import GroupDescription, TopicDescription
+
+
+class Created(NamedTuple):
+    """The response of `create_topics`: a topic, an error code and an error's text each."""
+
+    topic_errors: list[tuple[str, int, str | None]]
+
+
+class Deleted(NamedTuple):
+    """The response of `delete_topics`: a topic and an error code each."""
+
+    topic_error_codes: list[tuple[str, int]]
+
+
+class Groups(NamedTuple):
+    """A response of `describe_consumer_groups`."""
+
+    groups: list[tuple[int, str, str, str, str, list[tuple[Any, ...]]]]
+
+
+class Metadata(NamedTuple):
+    """The brokers and topics of a cluster."""
+
+    brokers: list[dict[str, Any]]
+    topics: list[dict[str, Any]]
+
+
+def topic(found: TopicDescription) -> dict[str, Any]:
+    """A topic as `describe_topics` returns it."""
+    return {
+        "error_code": 0,
+        "topic": found.name,
+        "is_internal": found.internal,
+        "partitions": [
+            {
+                "error_code": 0 if each.leader != -1 else 5,
+                "partition": each.partition,
+                "leader": each.leader,
+                "replicas": list(each.replicas),
+                "isr": list(each.in_sync),
+            }
+            for each in found.partitions
+        ],
+    }
+
+
+def group(found: GroupDescription) -> Groups:
+    """A group as `describe_consumer_groups` returns it."""
+    members = [
+        (each.member_id, each.client_id, each.client_host, each.metadata, each.assignment_data)
+        for each in found.members
+    ]
+    return Groups([(0, found.group_id, found.state, found.protocol_type, found.protocol, members)])
+
+
+def code_of(error: native.KafkaError, name: str) -> tuple[int, str | None]:
+    """The code and the text for one of the topics of a call that failed.
+
+    Raises:
+        KafkaError: It failed without a response.
+    """
+    failure = error.failures.get(name)
+    if failure is None and error.failures:
+        return 0, None
+    one = failure or error
+    if one.code is None:
+        raise one
+    return one.code, one.cause or str(one)

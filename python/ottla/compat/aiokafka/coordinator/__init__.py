@@ -1,0 +1,1 @@
+"""What members of a group agree on."""

@@ -1,0 +1,1 @@
+"""Classes for `partition_assignment_strategy`."""

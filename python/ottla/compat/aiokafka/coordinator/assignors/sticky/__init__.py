@@ -1,0 +1,1 @@
+"""The assignor `sticky`."""
