@@ -18,7 +18,7 @@ def address():
 @pytest.fixture
 def topic(address, request):
     """A topic of two partitions, of this test alone."""
-    name = "".join(letter if letter.isalnum() else "-" for letter in request.node.name)[:200]
+    name = "".join(letter if letter.isalnum() else "-" for letter in f"{request.path.stem}-{request.node.name}")[:200]
     with ottla.Admin(address) as admin:
         admin.create_topics([ottla.NewTopic(name, partitions=2)])
     return name
