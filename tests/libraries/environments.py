@@ -39,8 +39,18 @@ def python_of(extra: str) -> Path:
         if not (folder / "done").exists():
             shutil.rmtree(folder, ignore_errors=True)
             subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True, timeout=120)
-            uv = [sys.executable, "-m", "uv", "pip", "install", "--quiet", "--python", folder / "bin" / "python"]
-            subprocess.run([*uv, *needed], check=True, timeout=INSTALL, env=_with_index())
+            uv = [
+                sys.executable,
+                "-m",
+                "uv",
+                "pip",
+                "install",
+                "--quiet",
+                "--compile-bytecode",
+                "--python",
+                folder / "bin" / "python",
+            ]
+            subprocess.run([*uv, *needed, "pytest"], check=True, timeout=INSTALL, env=_with_index())
             (folder / "done").touch()
     return folder / "bin" / "python"
 
