@@ -19,7 +19,7 @@ from __future__ import annotations
 import atexit
 import importlib
 import warnings
-from typing import TYPE_CHECKING, Literal  # noqa: F401 a hint of Assignor, whose module is this one
+from typing import TYPE_CHECKING, Any, Literal  # noqa: F401 a hint of Assignor, whose module is this one
 
 from ottla import _types, errors
 from ottla._assignors import Assignor, GroupMember
@@ -46,12 +46,11 @@ from ottla._types import *  # noqa: F403 its `__all__` is a part of this one
 from ottla.errors import KafkaError
 
 if TYPE_CHECKING:
-    from types import ModuleType
-
     from ottla import aio, log, protocol, testing
     from ottla._decoding import Decoder
     from ottla._encoding import Encoder
     from ottla._registry import RegisteredSchema, SchemaRegistry
+    from ottla.integrations.polars import scan
 
 __all__ = [
     "Admin",
@@ -81,6 +80,7 @@ __all__ = [
     "log",
     "protocol",
     "read",
+    "scan",
     "testing",
     "transform",
 ]
@@ -115,21 +115,22 @@ if DEBUG_BUILD:
     )
 
 
-# What formats and registries take is imported on first use.
-_OF_FORMATS = {
+# What formats, registries and other libraries take is imported on first use.
+_ON_FIRST_USE = {
     "Decoder": "ottla._decoding",
     "Encoder": "ottla._encoding",
     "RegisteredSchema": "ottla._registry",
     "SchemaRegistry": "ottla._registry",
+    "scan": "ottla.integrations.polars",
 }
 
 
-def __getattr__(name: str) -> ModuleType | type:
+def __getattr__(name: str) -> Any:
     # Imported on first use, too: asyncio alone takes as long as all the rest.
     if name in {"aio", "log", "protocol", "testing"}:
         return importlib.import_module(f"ottla.{name}")
-    if name in _OF_FORMATS:
-        found: type = getattr(importlib.import_module(_OF_FORMATS[name]), name)
+    if name in _ON_FIRST_USE:
+        found = getattr(importlib.import_module(_ON_FIRST_USE[name]), name)
         found.__module__ = "ottla"
         globals()[name] = found
         return found

@@ -16,17 +16,20 @@ from ottla._types import TopicPartition
 from ottla.errors import ArgumentError, KafkaTimeoutError, NotFoundError
 
 Moment: TypeAlias = int | datetime | timedelta
+Spans: TypeAlias = range | Mapping[int, range]
+"""Offsets to read: one range for every partition, or a range by partition number."""
 Steps: TypeAlias = Generator[Operation, Any, Batch]
 
 
 # Seconds of one poll: where only markers of transactions are left, no record ends it.
-_SLICE = 0.05
+SLICE = 0.05
 
 
 def checked(
     topic: object,
     last: object,
     times: Mapping[str, object],
+    offsets: object,
     config: Mapping[str, ConfigValue] | None,
     properties: Mapping[str, Any],
 ) -> dict[str, Any]:
@@ -36,11 +39,12 @@ def checked(
         topic: The topic to read.
         last: The most records to return.
         times: The bounds by the names of their arguments.
+        offsets: The offsets to read.
         config: Properties by Kafka's names.
         properties: Properties as keywords.
 
     Raises:
-        ArgumentError: An argument has a wrong type, `last` is negative, or there is a group.
+        ArgumentError: An argument has a wrong type, `last` or an offset is negative, or there is a group.
     """
     if not isinstance(topic, str):
         raise ArgumentError(f"topic is the name of one topic, and was {topic!r}: read several one by one")
@@ -54,6 +58,7 @@ def checked(
                 f"{name} is milliseconds since 1970 UTC, a datetime with a time zone or a timedelta, which is so long "
                 f"ago, and was {moment!r}"
             )
+    _check_offsets(offsets)
     given = dict(config or {})
     if "group_id" in properties or "group.id" in given:
         raise ArgumentError("a read belongs to no group: leave group.id out, or use a Consumer")
@@ -61,6 +66,20 @@ def checked(
         # Records that are deleted meanwhile are passed over, and no others.
         given.setdefault("auto.offset.reset", "earliest")
     return given
+
+
+def _check_offsets(offsets: object) -> None:
+    spans = offsets.values() if isinstance(offsets, Mapping) else () if offsets is None else (offsets,)
+    for span in spans:
+        if not isinstance(span, range) or span.step != 1 or span.start < 0:
+            raise ArgumentError(
+                f"offsets is a range of offsets with step 1, from 0 up, or such a range by partition number, as in "
+                f"{{0: range(100, 200)}}, and was {offsets!r}"
+            )
+    if isinstance(offsets, Mapping):
+        for number in offsets:
+            if isinstance(number, bool) or not hasattr(number, "__index__"):
+                raise ArgumentError(f"offsets has ranges by partition number, and one of the numbers was {number!r}")
 
 
 def of_admin(config: Mapping[str, ConfigValue], properties: Mapping[str, Any]) -> dict[str, Any]:
@@ -86,7 +105,14 @@ def not_found(error: NotFoundError, topics: Iterable[str]) -> NotFoundError:
     return named
 
 
-def steps(core: ConsumerCore, topic: str, last: int | None, since: Moment | None, until: Moment | None) -> Steps:
+def steps(
+    core: ConsumerCore,
+    topic: str,
+    last: int | None,
+    since: Moment | None,
+    until: Moment | None,
+    offsets: Spans | None = None,
+) -> Steps:
     """Read a part of a topic.
 
     Yields:
@@ -95,8 +121,38 @@ def steps(core: ConsumerCore, topic: str, last: int | None, since: Moment | None
     Returns:
         The records.
     """
+    spans = yield from limits(core, topic, since, until, offsets)
+    parts = []
+    for each, span in spans.items():
+        begin = TopicPartition(topic, each.partition, span.start)
+        parts.append(
+            (yield from (_part(core, begin, span.stop) if last is None else _tail(core, begin, span.stop, last)))
+        )
+    return Batch.concat(parts if last is None else _newest(parts, last))
+
+
+def limits(
+    core: ConsumerCore, topic: str, since: Moment | None, until: Moment | None, offsets: Spans | None
+) -> Generator[Operation, Any, dict[TopicPartition, range]]:
+    """Find the offsets that a part of a topic has now.
+
+    Yields:
+        Operations to wait for; their results are sent in.
+
+    Returns:
+        By partition the offsets to read; the range is empty if there are none.
+    """
     numbers = yield core.partitions_for(topic, None)
+    if isinstance(offsets, Mapping):
+        if missing := sorted(set(map(operator.index, offsets)) - set(numbers)):
+            raise ArgumentError(
+                f"topic {topic!r} has no partition {missing[0]}, of which offsets has a range: it has {len(numbers)}, "
+                f"from 0 on"
+            )
+        numbers = [number for number in numbers if number in offsets]
     partitions = [TopicPartition(topic, number) for number in numbers]
+    if not partitions:
+        return {}
     starts = yield core.beginning_offsets(partitions, None)
     ends = yield core.end_offsets(partitions, None)
     if since is not None:
@@ -105,11 +161,11 @@ def steps(core: ConsumerCore, topic: str, last: int | None, since: Moment | None
     if until is not None:
         found = yield core.offsets_for_times(dict.fromkeys(partitions, _moment(until)), None)
         ends = {each: min(found[each].offset, ends[each]) if found[each] else ends[each] for each in partitions}
-    parts = []
-    for each in partitions:
-        begin, end = TopicPartition(topic, each.partition, starts[each]), ends[each]
-        parts.append((yield from (_part(core, begin, end) if last is None else _tail(core, begin, end, last))))
-    return Batch.concat(parts if last is None else _newest(parts, last))
+    if offsets is not None:
+        wanted = {each: offsets[each.partition] if isinstance(offsets, Mapping) else offsets for each in partitions}
+        starts = {each: max(starts[each], wanted[each].start) for each in partitions}
+        ends = {each: min(ends[each], wanted[each].stop) for each in partitions}
+    return {each: range(starts[each], max(starts[each], ends[each])) for each in partitions}
 
 
 def _moment(moment: Moment) -> int | datetime:
@@ -125,7 +181,7 @@ def _part(core: ConsumerCore, partition: TopicPartition, end: int) -> Steps:
     deadline = time.monotonic() + patience
     core.assign([partition])
     while position < end:
-        batch: Batch = yield core.poll(_SLICE, None)
+        batch: Batch = yield core.poll(SLICE, None)
         batches.append(batch[: bisect.bisect_left(range(len(batch)), end, key=lambda row: batch[row].offset)])
         before, position = position, (yield core.position(partition, None))
         if position > before:
@@ -133,13 +189,25 @@ def _part(core: ConsumerCore, partition: TopicPartition, end: int) -> Steps:
         elif time.monotonic() > deadline:
             # If brokers are away, this fails and reports the cause.
             yield core.end_offsets([partition], 1.0)
-            error = KafkaTimeoutError(
-                f"nothing was read of {partition.topic}[{partition.partition}] from offset {position} on for "
-                f"{patience:g} seconds (default.api.timeout.ms), though it ends at {end}"
-            )
-            error.topic, error.partition = partition.topic, partition.partition
-            raise error
+            raise stalled(partition, position, end, patience)
     return Batch.concat(batches)
+
+
+def stalled(partition: TopicPartition, position: int, end: int, patience: float) -> KafkaTimeoutError:
+    """Make the error of a partition of which no more records came.
+
+    Args:
+        partition: The partition.
+        position: The offset of the next record.
+        end: The offset that the read ends before.
+        patience: Seconds for which nothing came.
+    """
+    error = KafkaTimeoutError(
+        f"nothing was read of {partition.topic}[{partition.partition}] from offset {position} on for "
+        f"{patience:g} seconds (default.api.timeout.ms), though it ends at {end}"
+    )
+    error.topic, error.partition = partition.topic, partition.partition
+    return error
 
 
 def _tail(core: ConsumerCore, partition: TopicPartition, end: int, count: int) -> Steps:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import sys
 import time
 
-WIDTH = 30
-# Seconds between two drawings.
-PAUSE = 0.1
+from ottla._progress import PAUSE, bar
 
 
 class Progress:
@@ -29,8 +27,7 @@ class Progress:
         self._next = now + PAUSE
         done = min(position / self._size, 1.0)
         left = (now - self._start) * (1 - done) / done if done else 0
-        bar = "#" * int(done * WIDTH)
-        sys.stderr.write(f"\r[{bar:<{WIDTH}}] {done:4.0%}, {position / 2**20:,.0f} MiB, {left:,.0f} s left ")
+        sys.stderr.write(f"\r{bar(done, f'{position / 2**20:,.0f} MiB', left)} ")
         sys.stderr.flush()
         self._drawn = True
 

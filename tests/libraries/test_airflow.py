@@ -1,0 +1,18 @@
+"""Airflow's triggers, in an environment of their own."""
+
+from __future__ import annotations
+
+import pytest
+
+from ottla.testing import Broker
+from tests.libraries.environments import report
+
+pytestmark = pytest.mark.real
+
+
+def test_500_triggers_on_one_loop(tmp_path):
+    environment = {"AIRFLOW_HOME": str(tmp_path), "AIRFLOW__CORE__LOAD_EXAMPLES": "false"}
+    with Broker(topics=["records"]) as broker:
+        found = report("airflow", "with_airflow.py", broker.bootstrap_servers, "records", 500, env=environment)
+    # A thread for each trigger would be 500 more; ottla's own threads do not grow with clients.
+    assert found["threads"] < 20, found
