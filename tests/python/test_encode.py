@@ -371,7 +371,7 @@ def test_a_registry_may_be_its_url_and_nothing_else(registry):
         for make in (ottla.Encoder, ottla.Decoder):
             with pytest.raises(errors.ArgumentError, match="registry is a SchemaRegistry or its URL, not"):
                 make(json.dumps(RECORD), "avro", registry=wrong)
-    with pytest.raises(errors.ConfigError, match="begins with http"):
+    with pytest.raises(errors.ConfigError, match="begin with http"):
         ottla.Encoder(json.dumps(RECORD), "avro", registry="localhost:8081")
 
 
