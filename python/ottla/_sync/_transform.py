@@ -211,7 +211,7 @@ class _Run:
             self._open()
         if progress.is_behind:
             self._go_back()
-        batch = self._consumer.poll(progress.wait(), max_records=progress.room())
+        batch = self._consumer.poll(progress.wait(), max_records=progress.space())
         if len(batch):
             progress.read(batch)
             if progress.is_behind:

@@ -213,7 +213,7 @@ class _Run:
             await self._open()
         if progress.is_behind:
             await self._go_back()
-        batch = await self._consumer.poll(progress.wait(), max_records=progress.room())
+        batch = await self._consumer.poll(progress.wait(), max_records=progress.space())
         if len(batch):
             progress.read(batch)
             if progress.is_behind:

@@ -85,7 +85,7 @@ class PartitionState(NamedTuple):
     """The leader and the replicas of a partition.
 
     Attributes:
-        leader: The number of the leader; -1 if there is none.
+        leader: The number of the leader; -1 without a leader.
         leader_epoch: How often the leader has changed.
         replicas: The nodes that hold the partition.
         in_sync: The replicas that have all committed records.
