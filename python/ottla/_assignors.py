@@ -96,30 +96,28 @@ class Assignor(abc.ABC):
 class _Work(threading.Thread):
     """Calls assignors on its own thread."""
 
-    def __init__(
-        self, question: AssignorQuestion, assignors: Mapping[str, Assignor], done: Callable[[], object]
-    ) -> None:
+    def __init__(self, call: AssignorQuestion, assignors: Mapping[str, Assignor], done: Callable[[], object]) -> None:
         super().__init__(name="ottla-assignor", daemon=True)
         self.failure: KafkaError | None = None
-        self._question, self._assignors, self._done = question, assignors, done
-        self.names = ", ".join([*question.subscribes, *filter(None, [question.assigns])])
+        self._call, self._assignors, self._done = call, assignors, done
+        self.names = ", ".join([*call.subscribes, *filter(None, [call.assigns])])
 
     def run(self) -> None:
         name = ""
         try:
-            question = self._question
-            topics = question.topics
+            call = self._call
+            topics = call.topics
             collected: list[bytes | None] = []
-            for name in question.subscribes:
+            for name in call.subscribes:
                 user_data = self._assignors[name].subscription_user_data(list(topics))
                 collected.append(_checked(user_data))
             if collected:
-                question.answer_subscription(collected)
-            if question.assigns is not None:
-                name = question.assigns
-                members = [GroupMember(*each) for each in question.members]
+                call.answer_subscription(collected)
+            if call.assigns is not None:
+                name = call.assigns
+                members = [GroupMember(*each) for each in call.members]
                 assigned = self._assignors[name].assign(members, topics)
-                question.answer_assignment({member: list(partitions) for member, partitions in assigned.items()})
+                call.answer_assignment({member: list(partitions) for member, partitions in assigned.items()})
         except BaseException as error:  # noqa: BLE001 raised by the poll
             self.failure = ArgumentError(f"partition assignor {name!r} raised {error!r}")
             self.failure.__cause__ = error
@@ -132,7 +130,7 @@ class _Work(threading.Thread):
             text = f"partition assignor {self.names!r} did not return within {limit:g} s, half of max.poll.interval.ms"
             self.failure = KafkaTimeoutError(text)
         if self.failure is not None:
-            self._question.fail(str(self.failure))
+            self._call.fail(str(self.failure))
             raise self.failure
 
 
@@ -142,7 +140,7 @@ def _checked(user_data: bytes | None) -> bytes | None:
     raise TypeError(f"subscription_user_data() must return bytes or None, not {type(user_data).__name__}")
 
 
-def answer(question: AssignorQuestion, assignors: Mapping[str, Assignor], limit: float) -> None:
+def answer(call: AssignorQuestion, assignors: Mapping[str, Assignor], limit: float) -> None:
     """Call the assignors; the core sends the result to the group.
 
     Raises:
@@ -150,17 +148,17 @@ def answer(question: AssignorQuestion, assignors: Mapping[str, Assignor], limit:
         KafkaTimeoutError: It did not return within `limit` seconds.
     """
     done = threading.Event()
-    work = _Work(question, assignors, done.set)
+    work = _Work(call, assignors, done.set)
     work.start()
     try:
         in_time = done.wait(limit)
     except BaseException:
-        question.fail("the poll that called the assignor was interrupted")
+        call.fail("the poll that called the assignor was interrupted")
         raise
     work.end(in_time=in_time, limit=limit)
 
 
-async def answer_on_loop(question: AssignorQuestion, assignors: Mapping[str, Assignor], limit: float) -> None:
+async def answer_on_loop(call: AssignorQuestion, assignors: Mapping[str, Assignor], limit: float) -> None:
     """Call the assignors as `answer` does, without blocking the loop."""
     # Programs without a loop do not need the import.
     import asyncio
@@ -173,7 +171,7 @@ async def answer_on_loop(question: AssignorQuestion, assignors: Mapping[str, Ass
         if not loop.is_closed():
             loop.call_soon_threadsafe(done.set)
 
-    work = _Work(question, assignors, wake)
+    work = _Work(call, assignors, wake)
     work.start()
     in_time = True
     try:
@@ -181,6 +179,6 @@ async def answer_on_loop(question: AssignorQuestion, assignors: Mapping[str, Ass
     except TimeoutError:
         in_time = False
     except BaseException:
-        question.fail("the poll that called the assignor was cancelled")
+        call.fail("the poll that called the assignor was cancelled")
         raise
     work.end(in_time=in_time, limit=limit)

@@ -94,7 +94,7 @@ def instrument(
         A client with the same methods.
 
     Raises:
-        TypeError: It is no client of ottla's.
+        TypeError: It is not an ottla client.
     """
     role = _role(client)
     observe(client, meter_provider=meter_provider)
@@ -114,7 +114,7 @@ def observe(client: object, *, meter_provider: MeterProvider | None = None) -> N
         meter_provider: Where metrics go; None is OpenTelemetry's global provider.
 
     Raises:
-        TypeError: It is no client of ottla's.
+        TypeError: It is not an ottla client.
     """
     role = _role(client)
     provider = meter_provider or metrics.get_meter_provider()

@@ -288,7 +288,7 @@ def test_what_is_inferred_has_room_for_all_first_records(batch_of):
     ]
     batch = batch_of([json.dumps(row).encode() for row in rows] + [b"bad", None])
     decoder = ottla.Decoder("infer")
-    with pytest.raises(errors.ArgumentError, match="has those of the first batch"):
+    with pytest.raises(errors.ArgumentError, match="has none before the first batch"):
         pa.schema(decoder)
     table = batch.decode(decoder, mode="drop").to_arrow()
     inner = pa.struct([("x", pa.int64()), ("y", pa.list_(pa.field("element", pa.string())))])

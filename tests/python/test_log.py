@@ -226,7 +226,7 @@ def test_deleted_records_are_left_out(folder, copy):
     assert rows(read_log(copy)) == left
     assert list(open_log(copy).beginning_offsets().values()) == [77]
     (copy.parent / "log-start-offset-checkpoint").write_text("0\n1\nmixed 0\n")
-    with pytest.raises(ottla.errors.CorruptRecordError, match="log-start-offset-checkpoint does not hold"):
+    with pytest.raises(ottla.errors.CorruptRecordError, match="log-start-offset-checkpoint does not have"):
         list(read_log(copy))
 
 

@@ -147,7 +147,7 @@ def read(result: Any) -> Token:
     seconds; a time of expiry, in seconds or in milliseconds since 1970, is accepted too.
 
     Raises:
-        Refused: It is none of these.
+        Refused: It is something else.
     """
     parts = result if isinstance(result, tuple) else (result,)
     value, *rest = parts or (None,)

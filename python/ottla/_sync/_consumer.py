@@ -304,7 +304,7 @@ class Consumer(_ottla.SyncConsumer):
 
         Raises:
             ClosedError: The consumer is closed.
-            KafkaError: A partition does not exist, or no broker answered in time.
+            KafkaError: A partition does not exist, or no broker responded in time.
         """
         offsets: dict[TopicPartition, int] = self._core.beginning_offsets(partitions, timeout).wait()
         return offsets
@@ -320,7 +320,7 @@ class Consumer(_ottla.SyncConsumer):
 
         Raises:
             ClosedError: The consumer is closed.
-            KafkaError: A partition does not exist, or no broker answered in time.
+            KafkaError: A partition does not exist, or no broker responded in time.
         """
         offsets: dict[TopicPartition, int] = self._core.end_offsets(partitions, timeout).wait()
         return offsets
@@ -344,7 +344,7 @@ class Consumer(_ottla.SyncConsumer):
         Raises:
             ArgumentError: A time is negative, or a datetime without a time zone.
             ClosedError: The consumer is closed.
-            KafkaError: A partition does not exist, or no broker answered in time.
+            KafkaError: A partition does not exist, or no broker responded in time.
         """
         found: dict[TopicPartition, OffsetAndTimestamp | None]
         found = self._core.offsets_for_times(timestamps, timeout).wait()
@@ -359,7 +359,7 @@ class Consumer(_ottla.SyncConsumer):
 
         Raises:
             ClosedError: The consumer is closed.
-            KafkaError: The topic does not exist, or no broker answered in time.
+            KafkaError: The topic does not exist, or no broker responded in time.
         """
         partitions: list[int] = self._core.partitions_for(topic, timeout).wait()
         return partitions

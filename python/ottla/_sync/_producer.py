@@ -376,7 +376,7 @@ class Producer(_ottla.SyncProducer):
 
         Raises:
             ClosedError: The producer is closed.
-            KafkaError: The topic does not exist, or no broker answered in time.
+            KafkaError: The topic does not exist, or no broker responded in time.
         """
         partitions: list[int] = self._core.partitions_for(topic, timeout).wait()
         return partitions

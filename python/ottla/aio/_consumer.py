@@ -430,7 +430,7 @@ class Consumer:
 
         Raises:
             ClosedError: The consumer is closed.
-            KafkaError: A partition does not exist, or no broker answered in time.
+            KafkaError: A partition does not exist, or no broker responded in time.
         """
         offsets: dict[TopicPartition, int] = await self._core.beginning_offsets(partitions, timeout)
         return offsets
@@ -448,7 +448,7 @@ class Consumer:
 
         Raises:
             ClosedError: The consumer is closed.
-            KafkaError: A partition does not exist, or no broker answered in time.
+            KafkaError: A partition does not exist, or no broker responded in time.
         """
         offsets: dict[TopicPartition, int] = await self._core.end_offsets(partitions, timeout)
         return offsets
@@ -472,7 +472,7 @@ class Consumer:
         Raises:
             ArgumentError: A time is negative, or a datetime without a time zone.
             ClosedError: The consumer is closed.
-            KafkaError: A partition does not exist, or no broker answered in time.
+            KafkaError: A partition does not exist, or no broker responded in time.
         """
         found: dict[TopicPartition, OffsetAndTimestamp | None]
         found = await self._core.offsets_for_times(timestamps, timeout)
@@ -487,7 +487,7 @@ class Consumer:
 
         Raises:
             ClosedError: The consumer is closed.
-            KafkaError: The topic does not exist, or no broker answered in time.
+            KafkaError: The topic does not exist, or no broker responded in time.
         """
         partitions: list[int] = await self._core.partitions_for(topic, timeout)
         return partitions

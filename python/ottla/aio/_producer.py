@@ -443,7 +443,7 @@ class Producer:
 
         Raises:
             ClosedError: The producer is closed.
-            KafkaError: The topic does not exist, or no broker answered in time.
+            KafkaError: The topic does not exist, or no broker responded in time.
         """
         partitions: list[int] = await self._core.partitions_for(topic, timeout)
         return partitions

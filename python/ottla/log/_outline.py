@@ -1,4 +1,4 @@
-"""What the first bytes of batches tell of a segment: where it ends, where it can be divided, its transactions."""
+"""The outline of a segment from its batch headers: its end, the places where it can be divided, its transactions."""
 
 from __future__ import annotations
 

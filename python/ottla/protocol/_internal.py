@@ -1,4 +1,4 @@
-"""Records of Kafka's internal topics, and control records."""
+"""Records of internal topics, and control records."""
 
 from __future__ import annotations
 
