@@ -10,17 +10,23 @@ KafkaError                      anything ottla raises about Kafka
 │   └── NotKafkaError           something else listens there
 ├── KafkaTimeoutError           wait longer, or try again      (a TimeoutError too)
 ├── AuthenticationError         correct the credentials, or the certificates
-├── AuthorizationError          get the permission (ACL) ├── NotFoundError               create it, or correct the name
-├── AlreadyExistsError          go on, or choose another name ├── OffsetOutOfRangeError       seek to an offset that
-exists │   └── LogTruncatedError       seek to divergent_offset, or continue after the lost records ├──
-TransactionAbortableError   abort the transaction, and do its work again ├── CommitFailedError           poll to join
-the group again, and continue from its committed offsets ├── FencedError                 stop: another instance took
-over ├── FatalError                  close the client, fix the cause, and make a new one ├── UnknownOutcomeError
-check whether the transaction was committed    (a TimeoutError too) ├── UnsupportedError            use a newer broker,
-or do without ├── BrokerError                 any other error code of a broker; look at `code` and `retriable` ├──
-ProtocolError               bytes that do not decode       (a ValueError too) │   ├── CorruptRecordError      records
-that are damaged │   └── DecodeError             a record that does not fit its schema ├── ClosedError make a new client
-(a RuntimeError too) └── ForkedError                 make the client in the child   (a RuntimeError too)
+├── AuthorizationError          get the permission (an ACL)
+├── NotFoundError               create it, or correct the name
+├── AlreadyExistsError          continue, or choose another name
+├── OffsetOutOfRangeError       seek to an offset that exists
+│   └── LogTruncatedError       seek to divergent_offset, or continue after the lost records
+├── TransactionAbortableError   abort the transaction, and do its work again
+├── CommitFailedError           poll to join the group again, and continue from its committed offsets
+├── FencedError                 stop: another instance took over
+├── FatalError                  close the client, fix the cause, and make a new one
+├── UnknownOutcomeError         check whether the transaction was committed    (a TimeoutError too)
+├── UnsupportedError            use a newer broker, or do without
+├── BrokerError                 any other error code of a broker; look at `code` and `retriable`
+├── ProtocolError               bytes that do not decode       (a ValueError too)
+│   ├── CorruptRecordError      records that are damaged
+│   └── DecodeError             a record that does not fit its schema
+├── ClosedError                 make a new client              (a RuntimeError too)
+└── ForkedError                 make the client in the child   (a RuntimeError too)
 ```
 
 All of them carry the same attributes, and all of them can be pickled.
