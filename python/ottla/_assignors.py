@@ -1,6 +1,7 @@
-"""Partition assignors of the caller's: what they look like, and how a poll asks them.
+"""Partition assignors of the application: their interface, and how a poll calls them.
 
-An assignor runs on a thread of its own: a loop goes on meanwhile, and what does not end in time is left behind.
+An assignor runs on its own thread: an event loop continues meanwhile, and a call that does not end in time is
+abandoned.
 """
 
 from __future__ import annotations
@@ -22,10 +23,10 @@ class GroupMember(NamedTuple):
         member_id: The id that the coordinator gave it.
         group_instance_id: Its `group.instance.id` if it is a static member (KIP-345).
         topics: The topics that it subscribes to.
-        owned: The partitions that it has not given up: with the cooperative protocol those that it reads.
-        generation: The generation in which it got them; -1 if it has none, or does not tell.
+        owned: The partitions that it still owns: with the cooperative protocol those that it reads.
+        generation: The generation in which it got them; -1 if it owns none, or does not report it.
         rack: Its `client.rack`.
-        user_data: What its own assignor of the same name told, by `subscription_user_data`.
+        user_data: The user data of its own assignor of the same name, from `subscription_user_data`.
     """
 
     member_id: str
@@ -38,17 +39,17 @@ class GroupMember(NamedTuple):
 
 
 class Assignor(abc.ABC):
-    """Decides who gets which partition, where the group has the classic protocol. Derive from it, and pass an object.
+    """Assigns partitions to the members of a group with the classic protocol. Derive from it, and pass an object.
 
-    All members of a group need an assignor of the same name, of whichever client: one of them, the leader, is asked for
-    all. A poll asks it, on another thread than its own, and for half of `max.poll.interval.ms` at most. What it raises,
-    or that it takes too long, the poll raises; the member then tries again.
+    All members of a group need an assignor of the same name, in whichever client: the assignor of the group's leader
+    assigns for all members. A poll calls it on another thread, for half of `max.poll.interval.ms` at most. If it raises
+    or takes too long, the poll raises an error, and the member tries again.
 
     Attributes:
         name: Its name, by which members agree on it.
-        protocol: `"eager"`, where members give up all partitions before each rebalance; or `"cooperative"`, where they
-            keep them, and give up only those that move (KIP-429). What moves then is assigned when its owner gave it
-            up: `assign` is asked again for that. Every assignor that a member offers must be cooperative for this.
+        protocol: `"eager"`, where members revoke all partitions before each rebalance; or `"cooperative"`, where they
+            keep them, and revoke only those that move (KIP-429). Those are assigned after their owner has revoked them:
+            `assign` is called again for that. Every assignor that a member offers must be cooperative for this.
 
     Example:
         ```python
@@ -71,20 +72,20 @@ class Assignor(abc.ABC):
 
     @abc.abstractmethod
     def assign(self, members: Sequence[GroupMember], topics: Mapping[str, int]) -> Mapping[str, Iterable[Partition]]:
-        """Assigns all partitions; only the leader's assignor is asked.
+        """Assigns all partitions; only the leader's assignor is called.
 
         Args:
             members: All members of the group.
-            topics: The topics that somebody subscribes to and that exist, with their numbers of partitions.
+            topics: The existing topics that at least one member subscribes to, with their numbers of partitions.
 
         Returns:
             Partitions by `member_id`, as `TopicPartition`s or `(topic, partition)` pairs. A member without an entry
-            gets none, and a partition that nobody has is not read. A partition that does not exist, that two members
-            have, or whose topic its member does not subscribe to, is an error of polls.
+            gets none, and a partition without a member is not read. Polls raise an error if a partition does not exist,
+            has two members, or belongs to a topic that its member does not subscribe to.
         """
 
-    def subscription_user_data(self, topics: Sequence[str]) -> bytes | None:  # noqa: ARG002 for who overrides it
-        """What this member tells the leader's assignor, each time before it joins; None tells nothing.
+    def subscription_user_data(self, topics: Sequence[str]) -> bytes | None:  # noqa: ARG002 for overrides
+        """Returns user data for the leader's assignor, each time before this member joins; None sends nothing.
 
         Args:
             topics: The topics that this member subscribes to.
@@ -93,32 +94,30 @@ class Assignor(abc.ABC):
 
 
 class _Work(threading.Thread):
-    """Asks assignors, on a thread of its own."""
+    """Calls assignors on its own thread."""
 
-    def __init__(
-        self, question: AssignorQuestion, assignors: Mapping[str, Assignor], done: Callable[[], object]
-    ) -> None:
+    def __init__(self, call: AssignorQuestion, assignors: Mapping[str, Assignor], done: Callable[[], object]) -> None:
         super().__init__(name="ottla-assignor", daemon=True)
         self.failure: KafkaError | None = None
-        self._question, self._assignors, self._done = question, assignors, done
-        self.asked = ", ".join([*question.subscribes, *filter(None, [question.assigns])])
+        self._call, self._assignors, self._done = call, assignors, done
+        self.names = ", ".join([*call.subscribes, *filter(None, [call.assigns])])
 
     def run(self) -> None:
         name = ""
         try:
-            question = self._question
-            topics = question.topics
-            told: list[bytes | None] = []
-            for name in question.subscribes:
+            call = self._call
+            topics = call.topics
+            collected: list[bytes | None] = []
+            for name in call.subscribes:
                 user_data = self._assignors[name].subscription_user_data(list(topics))
-                told.append(_checked(user_data))
-            if told:
-                question.answer_subscription(told)
-            if question.assigns is not None:
-                name = question.assigns
-                members = [GroupMember(*each) for each in question.members]
+                collected.append(_checked(user_data))
+            if collected:
+                call.answer_subscription(collected)
+            if call.assigns is not None:
+                name = call.assigns
+                members = [GroupMember(*each) for each in call.members]
                 assigned = self._assignors[name].assign(members, topics)
-                question.answer_assignment({member: list(partitions) for member, partitions in assigned.items()})
+                call.answer_assignment({member: list(partitions) for member, partitions in assigned.items()})
         except BaseException as error:  # noqa: BLE001 raised by the poll
             self.failure = ArgumentError(f"partition assignor {name!r} raised {error!r}")
             self.failure.__cause__ = error
@@ -126,12 +125,12 @@ class _Work(threading.Thread):
             self._done()
 
     def end(self, *, in_time: bool, limit: float) -> None:
-        """Raise what it raised, or that it did not end."""
+        """Raise the assignor's exception, or a timeout."""
         if not in_time:
-            text = f"partition assignor {self.asked!r} did not answer within {limit:g} s, half of max.poll.interval.ms"
+            text = f"partition assignor {self.names!r} did not return within {limit:g} s, half of max.poll.interval.ms"
             self.failure = KafkaTimeoutError(text)
         if self.failure is not None:
-            self._question.fail(str(self.failure))
+            self._call.fail(str(self.failure))
             raise self.failure
 
 
@@ -141,27 +140,27 @@ def _checked(user_data: bytes | None) -> bytes | None:
     raise TypeError(f"subscription_user_data() must return bytes or None, not {type(user_data).__name__}")
 
 
-def answer(question: AssignorQuestion, assignors: Mapping[str, Assignor], limit: float) -> None:
-    """Ask the assignors; the core answers the group.
+def answer(call: AssignorQuestion, assignors: Mapping[str, Assignor], limit: float) -> None:
+    """Call the assignors; the core sends the result to the group.
 
     Raises:
         ArgumentError: An assignor raised; that is the cause.
-        KafkaTimeoutError: It did not answer within `limit` seconds.
+        KafkaTimeoutError: It did not return within `limit` seconds.
     """
     done = threading.Event()
-    work = _Work(question, assignors, done.set)
+    work = _Work(call, assignors, done.set)
     work.start()
     try:
         in_time = done.wait(limit)
     except BaseException:
-        question.fail("the poll that asked was interrupted")
+        call.fail("the poll that called the assignor was interrupted")
         raise
     work.end(in_time=in_time, limit=limit)
 
 
-async def answer_on_loop(question: AssignorQuestion, assignors: Mapping[str, Assignor], limit: float) -> None:
-    """Ask as `answer` does, and leave the loop free."""
-    # Programs without a loop do without the import, too.
+async def answer_on_loop(call: AssignorQuestion, assignors: Mapping[str, Assignor], limit: float) -> None:
+    """Call the assignors as `answer` does, without blocking the loop."""
+    # Programs without a loop do not need the import.
     import asyncio
 
     loop = asyncio.get_running_loop()
@@ -172,7 +171,7 @@ async def answer_on_loop(question: AssignorQuestion, assignors: Mapping[str, Ass
         if not loop.is_closed():
             loop.call_soon_threadsafe(done.set)
 
-    work = _Work(question, assignors, wake)
+    work = _Work(call, assignors, wake)
     work.start()
     in_time = True
     try:
@@ -180,6 +179,6 @@ async def answer_on_loop(question: AssignorQuestion, assignors: Mapping[str, Ass
     except TimeoutError:
         in_time = False
     except BaseException:
-        question.fail("the poll that asked was cancelled")
+        call.fail("the poll that called the assignor was cancelled")
         raise
     work.end(in_time=in_time, limit=limit)

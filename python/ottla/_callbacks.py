@@ -1,4 +1,4 @@
-"""The thread that calls back when a record's fate is known.
+"""The thread that calls back when the delivery result of a record is known.
 
 Threads of the Rust runtime never run Python code, so the callbacks of `Delivery.add_done_callback` have one of their
 own. It starts with the first callback and ends with the interpreter.
@@ -54,7 +54,7 @@ class _Caller:
         while due:
             token = due.popleft()
             self._call(token)
-            # Whoever waits for this one must not see a call under way after the last.
+            # A waiter for this callback must not see a call in progress after the last one.
             self._calling = bool(due)
             self._waiting.pop(token, None)
         self._calling = False
@@ -62,10 +62,10 @@ class _Caller:
             waiting.put(None)
 
     def _call(self, token: int) -> None:
-        asked = self._waiting.get(token)
-        if asked is not None:
+        waiting = self._waiting.get(token)
+        if waiting is not None:
             # Whatever it raises, the callbacks of others must still be called.
-            call(*asked, but=())
+            call(*waiting, but=())
 
     def settle(self, timeout: float) -> None:
         if threading.current_thread() is self._thread:
@@ -91,7 +91,7 @@ def call(
     *,
     but: tuple[type[BaseException], ...] = (KeyboardInterrupt, SystemExit, GeneratorExit),
 ) -> None:
-    """Call back; an error of the callback goes to `sys.excepthook`, as errors that nobody can catch do.
+    """Call back; an error of the callback goes to `sys.excepthook`, like errors that no caller can catch.
 
     Args:
         delivery: What the callback is given.

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
     from ottla._ottla import Operation
 
-# Seconds that a close takes at most, unless its caller says otherwise. A producer has `close.timeout.ms`.
+# Seconds that a close takes at most, without a timeout of the caller. A producer has
+# `close.timeout.ms`.
 CLOSE_TIMEOUT = 5.0
 # What an exception of a close or of an abort is called in a note.
 NOT_CLOSED = "closing the client failed"
@@ -44,7 +45,7 @@ class Closable(Protocol):
     """The core of a client."""
 
     def close(self, timeout: float | None) -> Operation:
-        """Close it within so many seconds."""
+        """Close it within `timeout` seconds."""
 
 
 @contextlib.contextmanager
@@ -81,7 +82,7 @@ def left_of(deadline: float | None) -> float | None:
 
 
 def deadline_of(timeout: float | None) -> float | None:
-    """The time after so many seconds."""
+    """The time after `timeout` seconds."""
     return None if timeout is None else after(timeout)
 
 

@@ -51,8 +51,8 @@ _DEFAULTS: dict[str, object] = {
 class Decoder:
     """Decodes keys or values of many batches to the typed columns of one schema. Threads may share it, and it pickles.
 
-    It is what `Batch.decode` makes for one batch, and takes in place of a schema. A registry is asked once a schema;
-    for what it does not have, with each batch. Without a schema, each topic has that of its subject.
+    `Batch.decode` makes one for one batch, and accepts one in place of a schema. Each schema is requested once from a
+    registry; for what it does not have, with each batch. Without a schema, each topic has that of its subject.
 
     ```python
     decoder = ottla.Decoder(schema, "json")
@@ -93,9 +93,9 @@ class Decoder:
             ArgumentError: The schema or an option can never work.
         """
         if format not in _FORMATS:
-            raise ArgumentError(f"format is one of {', '.join(map(repr, _FORMATS))}, and was {format!r}")
+            raise ArgumentError(f"format must be one of {', '.join(map(repr, _FORMATS))}, not {format!r}")
         if isinstance(schema, Decoder):
-            raise ArgumentError("a Decoder is made from a schema; pass this one to batch.decode() as it is")
+            raise ArgumentError("schema must be a schema, not a Decoder: pass the Decoder to batch.decode()")
         self._schema: Any = unmarked(text_of(schema, format))
         self._infers = self._schema == "infer"
         self._format: DecodeFormat = format
@@ -121,13 +121,13 @@ class Decoder:
         """The columns, as a capsule that `pyarrow.schema(decoder)` and others take.
 
         Raises:
-            ArgumentError: The decoder asks a registry for the schema of each topic.
+            ArgumentError: The decoder requests the schema of each topic from a registry.
         """
         if self._native is None:
             raise ArgumentError(
-                "a decoder that infers its columns has those of the first batch: decode one"
+                "a decoder that infers its columns has none before the first batch: decode a batch first"
                 if self._infers
-                else "a decoder without a schema has that of each topic: pass one, as registry.latest(subject)"
+                else "a decoder without a schema uses that of each topic: pass one, as registry.latest(subject)"
             )
         return self._native.__arrow_c_schema__()
 
@@ -150,28 +150,28 @@ class Decoder:
             options = {**options, "registry": registry_of(options["registry"])}
         for name, value in {"format": format, **options}.items():
             if value not in (_DEFAULTS[name], own[name]):
-                raise ArgumentError(f"the decoder has its own {name}: pass it to ottla.Decoder(), not beside a Decoder")
+                raise ArgumentError(
+                    f"the decoder has its own {name}: pass it to ottla.Decoder(), not together with a Decoder"
+                )
 
     def _refuse_options(self) -> None:
         format, registry = self._format, self._registry  # noqa: A001
         if format in {"string", "raw"} and self._schema is not None:
-            raise ArgumentError(f"format {format!r} takes no schema: it has one column, {self._column!r}")
+            raise ArgumentError(f"format {format!r} has no schema, only one column, {self._column!r}: leave out schema")
         if format in {"csv", "string", "raw"} and self._framed:
-            raise ArgumentError(f"format {format!r} knows no schema ids: leave out registry and framed")
+            raise ArgumentError(f"format {format!r} has no schema ids: leave out registry and framed")
         if self._framed and registry is None and format in {"avro", "protobuf"}:
-            raise ArgumentError(
-                f"schema ids of format {format!r} lead to a registry: pass registry=SchemaRegistry(url)"
-            )
+            raise ArgumentError(f"schema ids of format {format!r} need a registry: pass registry=SchemaRegistry(url)")
         if self._schema is None and registry is None and format not in {"string", "raw"}:
             raise ArgumentError(f"format {format!r} needs a schema, or a registry that has one")
         if self._subject is not None and registry is None:
-            raise ArgumentError("a subject is of a registry: pass registry=SchemaRegistry(url)")
+            raise ArgumentError("subject needs a registry: pass registry=SchemaRegistry(url)")
         if self._infers and format != "json":
-            raise ArgumentError(f"columns are inferred from JSON alone, and this is {format!r}: pass a schema")
+            raise ArgumentError(f"columns can be inferred only from JSON, not from {format!r}: pass a schema")
         if self._writer is not None and format != "avro":
-            raise ArgumentError(f"writer_schema is for format 'avro', and this is {format!r}")
+            raise ArgumentError(f"writer_schema needs format 'avro', not {format!r}")
         if self._message is not None and format != "protobuf":
-            raise ArgumentError(f"message is for format 'protobuf', and this is {format!r}")
+            raise ArgumentError(f"message needs format 'protobuf', not {format!r}")
 
     def decode(
         self,
@@ -233,19 +233,19 @@ class Decoder:
         if len(topics) > 1:
             shown = ", ".join(map(repr, topics[:3])) + (", ..." if len(topics) > 3 else "")
             raise ArgumentError(
-                f"a batch of the topics {shown} has no one schema: pass a schema or a subject, or decode each topic's "
-                "records apart"
+                f"a batch of several topics ({shown}) has no common schema: pass a schema or a subject, or decode "
+                "each topic's records separately"
             )
         if topics:
             return subject_of(topics[0], self._column)
         # Of no record, the columns are those of the others, if there is one topic.
         known = list(self._by_subject)
         if len(known) != 1:
-            raise ArgumentError("an empty batch names no topic whose schema could be requested: pass a schema")
+            raise ArgumentError("an empty batch has no topic, so its schema cannot be requested: pass a schema")
         return known[0]
 
     def _bring_writers(self, native: TypedDecoder, batch: Batch) -> list[tuple[str, int | bytes, str]]:
-        """Bring the schemas that the batch needs and the decoder does not have.
+        """Request the schemas that the batch needs and the decoder does not have.
 
         Returns:
             The ids that the registry does not have, with their topics and what the registry reports.
@@ -288,7 +288,7 @@ class Decoder:
         options: dict[str, Any] = {"framed": self._framed, "select": self._select}
         if isinstance(schema, RegisteredSchema):
             if TYPES.get(schema.type) != self._format:
-                raise ArgumentError(f"the schema is of type {schema.type}, and the format is {self._format!r}")
+                raise ArgumentError(f"the schema is of type {schema.type}, but the format is {self._format!r}")
             if self._format == "protobuf":
                 options["descriptors"] = schema.descriptors()
             else:

@@ -1,4 +1,4 @@
-"""From a schema in one of its many forms to an encoder, and the id that a registry has for it."""
+"""Encoders: made from a schema in any of its forms, with its id in a registry."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _OF_FORMATS = {name: kind for kind, name in TYPES.items()}
 
 
 class ResolvedSchema(NamedTuple):
-    """What an encoder writes, after a registry was asked. It is plain data, and pickles.
+    """The schema that an encoder writes, with its id from a registry. It is plain data, and pickles.
 
     Attributes:
         format: The format.
@@ -31,7 +31,7 @@ class ResolvedSchema(NamedTuple):
         references: Texts of the schemas that it names.
         descriptors: Protobuf files, those that are imported first.
         message: The Protobuf message; None for the first of the last file.
-        id: What stands before each value; None for nothing.
+        id: The schema id before each value; None for none.
     """
 
     format: EncodeFormat
@@ -42,7 +42,7 @@ class ResolvedSchema(NamedTuple):
     id: int | None = None
 
     def encoder(self) -> Callable[[Any], Encoded]:
-        """What writes it: from Arrow data to its bytes, as `Encoder.encode` does.
+        """Returns the function that encodes Arrow data, as `Encoder.encode` does.
 
         Raises:
             ArgumentError: The schema can never work.
@@ -55,7 +55,7 @@ class ResolvedSchema(NamedTuple):
         Raises:
             ArgumentError: The schema can never work.
         """
-        # What JSON looks like, its columns say.
+        # The columns determine the JSON.
         given: dict[str, Any] = {"schema_id": self.id}
         if self.format == "avro":
             given |= {"text": self.text, "references": list(self.references)}
@@ -67,7 +67,7 @@ class ResolvedSchema(NamedTuple):
 class Encoder:
     """Encodes rows of typed columns to keys or values of one schema. Threads may share it, and it pickles.
 
-    It is the way back of `Batch.decode`. A registry is asked once a subject.
+    It is the inverse of `Batch.decode`. Each subject is requested once from a registry.
 
     ```python
     encoder = ottla.Encoder(schema, "avro", registry=ottla.SchemaRegistry("http://localhost:8081"))
@@ -87,31 +87,32 @@ class Encoder:
         message: str | None = None,
         auto_register: bool = True,
     ) -> None:
-        """Take a schema; nothing is asked yet.
+        """Set the schema; nothing is requested yet.
 
         Args:
             schema: An Avro schema or, for a registry alone, a JSON Schema, each as text or as a dict; for Protobuf a
-                serialized `FileDescriptorSet` or a generated message class; or what a registry returned. For Avro also
-                columns: a dict of names and types, a text of Spark's SQL (`"item string, price double"`), an Arrow
-                schema, or "infer" for those of the first rows that are encoded. None for the columns as they are
-                ("json"), or with a registry for the latest of the subject.
+                serialized `FileDescriptorSet` or a generated message class; or a `RegisteredSchema`. For Avro also
+                columns: a dict of names and types, a Spark SQL text (`"item string, price double"`), an Arrow schema,
+                or "infer" for those of the first rows that are encoded. None for the columns as they are ("json"), or
+                with a registry for the latest schema of the subject.
             format: "json" writes what Spark's `to_json` writes, "avro" data without its schema, "protobuf" messages.
             column: Whether keys or values are encoded: it names the subject.
-            registry: Where the schema is registered, or its URL. The id then stands before each value, as Confluent's
-                serializers write it.
+            registry: Where the schema is registered, or its URL. Each value then begins with the schema id, as
+                Confluent's serializers write it.
             subject: The subject of the schema; None for that of the topic, `TOPIC-value` or `TOPIC-key`.
             message: The name of the Protobuf message; None for the first of its file, or that of the class.
-            auto_register: Whether a text is made a version of the subject, if it is none; otherwise that is an error.
+            auto_register: Whether to register a schema that is not a version of the subject; False raises an error
+                instead.
 
         Raises:
             ArgumentError: The schema or an option can never work.
         """
         if format not in _FORMATS:
-            raise ArgumentError(f"format is one of {', '.join(map(repr, _FORMATS))}, and was {format!r}")
+            raise ArgumentError(f"format must be one of {', '.join(map(repr, _FORMATS))}, not {format!r}")
         if column not in {"value", "key"}:
-            raise ArgumentError(f'column is "key" or "value", and was {column!r}')
+            raise ArgumentError(f'column must be "key" or "value", not {column!r}')
         if message is not None and format != "protobuf":
-            raise ArgumentError(f"message is for format 'protobuf', and this is {format!r}")
+            raise ArgumentError(f"message needs format 'protobuf', not {format!r}")
         known: SchemaRegistry | None = registry_of(registry)
         schema = self._as_text(schema, format)
         files: tuple[bytes, ...] = ()
@@ -120,7 +121,7 @@ class Encoder:
             files, message = tuple(found), message or named
         elif schema is not None and not isinstance(schema, (str, RegisteredSchema)):
             raise ArgumentError(
-                f"a schema for format {format!r} is its text, or what a registry gave, not {type(schema).__name__}"
+                f"a schema for format {format!r} must be a text or a RegisteredSchema, not {type(schema).__name__}"
             )
         if schema is None and registry is None and format != "json":
             raise ArgumentError(f"format {format!r} needs a schema, or a registry that has one")
@@ -129,7 +130,7 @@ class Encoder:
                 "columns are written as JSON without a schema: leave it out, or pass the registry that has its id"
             )
         if registry is None and subject is not None:
-            raise ArgumentError("a subject is of a registry: pass registry=SchemaRegistry(url)")
+            raise ArgumentError("subject needs a registry: pass registry=SchemaRegistry(url)")
         self._infers = schema == "infer"
         # A generated class would not pickle; its files do.
         self._schema = schema if isinstance(schema, (str, RegisteredSchema)) else None
@@ -141,7 +142,7 @@ class Encoder:
         self._auto_register = auto_register
         self._start()
         if registry is None and schema is not None and not self._infers:
-            # What is wrong with it is told at once.
+            # Raise errors of the schema at once.
             self._encoder(None)
 
     @staticmethod
@@ -149,7 +150,7 @@ class Encoder:
         """A schema that is declared as columns as that of the format."""
         schema = unmarked(text_of(schema, format))
         if schema == "infer" and format != "avro":
-            raise ArgumentError(f"a schema is inferred for Avro alone, and this is {format!r}: pass the schema")
+            raise ArgumentError(f"only Avro schemas can be inferred, not {format!r}: pass the schema")
         if format != "avro" or schema == "infer":
             return schema
         is_ddl = isinstance(schema, str) and schema.strip()[:1] not in {*'{["', ""}
@@ -181,13 +182,13 @@ class Encoder:
 
         Args:
             data: A table, a record batch or a column of structs of any Arrow library, such as `pyarrow.Table`. All of
-                its columns are encoded. Or dicts, one a row, by way of pyarrow: a list of them, in which None has no
+                its columns are encoded. Or dicts, one per row, through pyarrow: a list of them, in which None has no
                 value, or a single one.
             topic: The topic that the rows go to, for a registry's subject.
 
         Returns:
             The bytes of each row, as a column: `producer.send_many(topic, encoded)` sends it, `pyarrow.array(encoded)`
-            puts it beside others. A row of a column of structs that is null has no value.
+            makes it a column of a table. A row of a column of structs that is null has no value.
 
         Raises:
             EncodeError: A row does not fit the schema. It names the row, the column and the reason.
@@ -201,18 +202,18 @@ class Encoder:
         if self._infers and self._schema == "infer":
             data = self._infer(data)
         if subject is not None and subject not in self._by_subject and self._is_text():
-            # Columns that do not fit a schema are told before it is registered.
+            # Columns that do not fit a schema raise an error before it is registered.
             return self._unregistered()._replace(id=0).typed().encode(data, lambda: self._encoder(subject))
         return self._encoder(subject).encode(data)
 
     def resolve(
         self, topic: str | None = None, check: Callable[[Callable[[Any], Encoded]], object] | None = None
     ) -> ResolvedSchema:
-        """The schema and its id for the rows of a topic; asks the registry, and raises as `encode` does.
+        """The schema and its id for the rows of a topic; requests it from the registry, and raises as `encode` does.
 
         Args:
             topic: As for `encode`.
-            check: Called once with what encodes, before a schema is registered; it raises where that is of no use.
+            check: Called once with the encoding function, before a schema is registered; it raises to prevent that.
         """
         return self._resolve(self._subject_of(topic), check)
 
@@ -245,13 +246,11 @@ class Encoder:
         if isinstance(self._schema, RegisteredSchema):
             return None
         if topic is None:
-            raise ArgumentError(
-                "the topic tells the subject of the schema: pass topic, or make the encoder with subject"
-            )
+            raise ArgumentError("the subject of the schema is unknown: pass topic, or make the encoder with subject")
         return subject_of(topic, self._column)
 
     def _is_text(self) -> bool:
-        """Whether the schema may be registered: it is neither what a registry gave nor what it has."""
+        """Whether the schema may be registered: it is neither from a registry nor the latest one there."""
         return bool(self._files) or isinstance(self._schema, str)
 
     def _unregistered(self) -> ResolvedSchema:
@@ -289,19 +288,19 @@ class Encoder:
             return resolved._replace(id=registry.lookup(subject, text, kind))
         except NotFoundError as error:
             raise NotFoundError(
-                f"{error}: subject {subject!r} does not have this schema, and it is not registered on the way: "
-                "register it, or allow that (auto_register, auto.register.schemas)"
+                f"{error}: subject {subject!r} does not have this schema, and automatic registration is off: "
+                "register it, or turn that on (auto_register, auto.register.schemas)"
             ) from None
 
     def _registered(self, schema: RegisteredSchema) -> ResolvedSchema:
-        """What a registry gave."""
+        """The resolved form of a schema from a registry."""
         if TYPES.get(schema.type) != self._format:
             raise ArgumentError(
-                f"the schema of subject {schema.subject!r} is of type {schema.type}, and the format is {self._format!r}"
+                f"the schema of subject {schema.subject!r} is of type {schema.type}, but the format is {self._format!r}"
             )
         number = None if self._registry is None else schema.id
         if number is None and self._registry is not None:
-            raise ArgumentError("the schema that a registry gave has no id: take registry.latest(subject)")
+            raise ArgumentError("the schema from the registry has no id: use registry.latest(subject)")
         if self._format == "protobuf":
             files = tuple(schema.descriptors())
             return ResolvedSchema(self._format, descriptors=files, message=self._message, id=number)
@@ -314,7 +313,7 @@ class Encoder:
         file, imports = TypedEncoder.registered_file(list(self._files))
         if others := [name for name in imports if not name.startswith(_GOOGLES)]:
             raise ArgumentError(
-                f"the Protobuf file imports {', '.join(others)}, which a registry wants as schemas of their own: "
-                "register it with the registry's tools, and leave out the schema here, for the latest of the subject"
+                f"the Protobuf file imports {', '.join(others)}, which a registry needs as separate schemas: "
+                "register it with the registry's tools, and pass no schema to use the subject's latest"
             )
         return base64.b64encode(file).decode()

@@ -26,7 +26,7 @@ _SHARE = {
     "commit_async": "consumer.commit(wait=False)",
     "set_acknowledgement_commit_callback": "consumer.set_acknowledgement_callback(f)",
     "acquisition_lock_timeout_ms": "consumer.lock_timeout(), which is in seconds",
-    "seek": "nothing: a share group gives records out itself; its share.auto.offset.reset says where it begins",
+    "seek": "nothing: the share group assigns records itself; its share.auto.offset.reset sets where it begins",
     "committed": "nothing: a share group keeps the state of each record, and no offsets",
     "assign": "consumer.subscribe(topics): the group's coordinator assigns",
 }
@@ -77,7 +77,7 @@ def missing(kind: str, name: str) -> AttributeError:
         name: The attribute.
 
     Returns:
-        The error. For a name that another client has, it says what to write instead.
+        The error. For a name of another client, it names the replacement.
     """
     text = f"{kind!r} object has no attribute {name!r}"
     instead = _INSTEAD[kind].get(name)

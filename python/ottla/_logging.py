@@ -18,7 +18,7 @@ from typing import Any
 from ottla._background import PerProcess, watch
 from ottla._ottla import EventQueue
 
-# All loggers that events go to; their levels say whether events of level DEBUG are made.
+# All loggers that events go to; their levels decide whether DEBUG events are made.
 _LOGGERS = [logging.getLogger(f"ottla.{name}") for name in ("connection", "cluster", "consumer", "producer")]
 # Seconds that a close waits for another thread that is logging, perhaps in a handler that never returns.
 _PATIENCE = 5.0
@@ -67,7 +67,7 @@ def _holds_lock_of_logging() -> bool:
     """
     handlers = [handler() for handler in getattr(logging, "_handlerList", ())]
     locks = [getattr(logging, "_lock", None), *(getattr(handler, "lock", None) for handler in handlers)]
-    # As `threading.Condition` asks its lock.
+    # As `threading.Condition` checks its lock.
     return any(getattr(lock, "_is_owned", lambda: False)() for lock in locks)
 
 

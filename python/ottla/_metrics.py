@@ -1,4 +1,4 @@
-"""What a client measures of itself, under the names of Kafka's own clients. All of it can be pickled."""
+"""The metrics of a client, under the same names as in Kafka's clients. All of it can be pickled."""
 
 from __future__ import annotations
 

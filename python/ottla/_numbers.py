@@ -10,7 +10,7 @@ WANTED = "a number of seconds from 0 up"
 
 
 def after(timeout: float) -> float:
-    """The time after so many seconds.
+    """The time after `seconds`.
 
     Raises:
         TypeError: Argument `timeout` is no number.

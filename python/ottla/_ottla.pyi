@@ -219,7 +219,7 @@ class Record:
         """Milliseconds since 1970 UTC; -1 if the record has none."""
     @property
     def timestamp_type(self) -> int:
-        """Who set the timestamp: 0 is the producer (CreateTime), 1 the broker (LogAppendTime); -1 if there is none."""
+        """Who set the timestamp: 0 is the producer (CreateTime), 1 the broker (LogAppendTime); -1 without one."""
     @property
     def key(self) -> bytes | None:
         """The key, if it has one."""
@@ -247,7 +247,7 @@ class Batch:
     """Records as one poll returned them, kept as columns. Immutable; any thread may use it.
 
     `len()` counts the records, iteration yields a view of each record, an index returns one record, and a slice returns
-    a batch without a copy. As Arrow data it is a table with the columns of Spark's Kafka source: key binary, value
+    a batch without a copy. As Arrow data it is a table with the same columns as Spark's Kafka source: key binary, value
     binary, topic string, partition int32, offset int64, timestamp timestamp[us, UTC], timestampType int32, headers
     list<struct<key: string, value: binary>>, which is null for a record without headers. Any Arrow library accepts it,
     as in `polars.DataFrame(batch)`.
@@ -347,11 +347,11 @@ class Batch:
 
         Args:
             schema: What to decode to. Columns: a dict of names and types (`{"item": str, "n": "decimal(8,2)"}`), a
-                text of Spark's SQL (`"item string, n decimal(8,2)"`), a `pyarrow.Schema` or another object with
+                Spark SQL text (`"item string, n decimal(8,2)"`), a `pyarrow.Schema` or another object with
                 `__arrow_c_schema__`, or for json "infer", for those of the first records. A schema of the format: an
                 Avro schema or a JSON Schema, as text or as a dict; Protobuf descriptors as bytes, or a generated
-                message class; a `RegisteredSchema`. None takes the latest schema of the registry's subject.
-                A `Decoder` brings its own format and options: others beside it are refused.
+                message class; a `RegisteredSchema`. None takes the latest schema of the registry's subject. A `Decoder`
+                brings its own format and options: others beside it are refused.
             format: "json", "avro", "protobuf", "csv", "string" or "raw".
             column: What of the records: "value" or "key".
             mode: What becomes of records that do not decode. "fail" raises for the first; "permissive" makes their
@@ -365,7 +365,8 @@ class Batch:
             writer_schema: The Avro schema that the data was written with, if it is not `schema` and there is no
                 registry.
             message: The Protobuf message's name; without it, the first of the descriptors' last file.
-            framed: Whether there are schema ids, if not as `registry` says: to pass over them in JSON.
+            framed: Whether values begin with a schema id; the default is whether there is a `registry`. JSON skips the
+                ids.
             delimiter: What stands between the fields of CSV.
             select: Names of the columns that are wanted, in this order; the others are passed over.
             corrupt_column: A name for the bytes of bad records.
@@ -500,11 +501,11 @@ class Delivery:
             Where the record was written.
 
         Raises:
-            KafkaTimeoutError: The time was up before the record's fate was known.
+            KafkaTimeoutError: The delivery result was not known in time.
             KafkaError: The record was not delivered.
         """
     def exception(self, timeout: float | None = None) -> Exception | None:
-        """Waits until the record's fate is known.
+        """Waits for the delivery result of the record.
 
         Args:
             timeout: Seconds to wait at most. 0 does not wait; None waits until `delivery.timeout.ms` decides.
@@ -513,16 +514,16 @@ class Delivery:
             Why the record was not delivered; None if it was.
 
         Raises:
-            KafkaTimeoutError: The time was up before the record's fate was known.
+            KafkaTimeoutError: The delivery result was not known in time.
         """
     def done(self) -> bool:
-        """Whether the fate is known."""
+        """Whether the delivery result is known."""
     def add_done_callback(self, callback: Callable[[Delivery], object]) -> None:
-        """Calls `callback(delivery)` once when the fate is known.
+        """Calls `callback(delivery)` once, when the delivery result is known.
 
-        Callbacks run on ottla's thread, one after the other, in the order in which fates become known. Within a
-        partition that is the order of the records, unless some fail or are sent again. If the fate is known already,
-        the callback runs at once on the thread that asks, or after those that are due or running.
+        Callbacks run on ottla's thread, one after the other, in the order in which delivery results become known.
+        Within a partition that is the order of the records, unless some fail or are sent again. If the result is known
+        already, the callback runs at once on the calling thread, or after callbacks that are due or running.
         """
     def _notify(self, queue: CompletionQueue, token: int) -> None: ...
     def _watch(self) -> Watched: ...
@@ -533,7 +534,7 @@ class Deliveries:
     """A handle to the outcomes of many records, in columns. Threads may share it. `len()` counts the records."""
     def __len__(self) -> int: ...
     def result(self, timeout: float | None = None, *, check: bool = True) -> tuple[array[int], array[int]]:
-        """Waits until every record's fate is known.
+        """Waits for the delivery results of all records.
 
         Args:
             timeout: Seconds to wait at most. 0 does not wait; None waits until `delivery.timeout.ms` decides.
@@ -544,12 +545,12 @@ class Deliveries:
             Without `check`, the offset of a row that was not delivered is -1.
 
         Raises:
-            KafkaTimeoutError: The time was up before every record's fate was known.
+            KafkaTimeoutError: Not every delivery result was known in time.
             KafkaError: A record was not delivered. This is the error of the first row that failed, with a note that
                 counts the failed rows.
         """
     def exception(self, timeout: float | None = None) -> Exception | None:
-        """Waits until every record's fate is known.
+        """Waits for the delivery results of all records.
 
         Args:
             timeout: Seconds to wait at most. 0 does not wait; None waits until `delivery.timeout.ms` decides.
@@ -558,15 +559,15 @@ class Deliveries:
             The error of the first row that failed, with a note that counts the failed rows; None if all were delivered.
 
         Raises:
-            KafkaTimeoutError: The time was up before every record's fate was known.
+            KafkaTimeoutError: Not every delivery result was known in time.
         """
     @property
     def errors(self) -> dict[int, Exception]:
-        """The errors of rows that were not delivered, by row; empty if all were. Waits until every fate is known."""
+        """The errors of rows that were not delivered, by row; empty if all were. Waits for all delivery results."""
     def done(self) -> bool:
-        """Whether every fate is known."""
+        """Whether all delivery results are known."""
     def add_done_callback(self, callback: Callable[[Deliveries], object]) -> None:
-        """Calls `callback(deliveries)` once when every fate is known.
+        """Calls `callback(deliveries)` once, when all delivery results are known.
 
         Where, when and in which order callbacks run: see `Delivery.add_done_callback`.
         """
@@ -576,16 +577,16 @@ class Deliveries:
 
 @final
 class AsyncDelivery:
-    """An awaitable handle to the outcome of one record, a `RecordMetadata` that says where it was written.
+    """An awaitable handle to the outcome of one record, a `RecordMetadata` with the topic, partition and offset.
 
-    `asyncio.gather`, `wait`, `wait_for`, `shield` and `as_completed` take it as it is. It is no coroutine, which
-    `asyncio.create_task` and task groups ask for: `asyncio.ensure_future(delivery)` makes a task of it.
+    `asyncio.gather`, `wait`, `wait_for`, `shield` and `as_completed` take it as it is. It is not a coroutine, which
+    `asyncio.create_task` and task groups require: `asyncio.ensure_future(delivery)` makes a task of it.
     """
     def __await__(self) -> Generator[Any, None, RecordMetadata]: ...
     def wait(self, timeout: float | None = None) -> Awaitable[RecordMetadata]:
         """Wait until the record is delivered.
 
-        The error of a timeout says what kept the record, which the one of `asyncio.wait_for` does not.
+        The error of a timeout names what delayed the record. The error of `asyncio.wait_for` does not.
 
         Args:
             timeout: Seconds to wait at most; None waits until `delivery.timeout.ms` decides.
@@ -601,27 +602,27 @@ class AsyncDelivery:
         """Where the record was written, once that is known. Does not wait.
 
         Raises:
-            asyncio.InvalidStateError: The record's fate is not known yet.
+            asyncio.InvalidStateError: The delivery result is not known yet.
             KafkaError: The record was not delivered.
         """
     def exception(self) -> Exception | None:
         """Why the record was not delivered, or None if it was, once that is known. Does not wait.
 
         Raises:
-            asyncio.InvalidStateError: The record's fate is not known yet.
+            asyncio.InvalidStateError: The delivery result is not known yet.
         """
     def done(self) -> bool:
-        """Whether the fate is known."""
+        """Whether the delivery result is known."""
     def add_done_callback(self, callback: Callable[[AsyncDelivery], object]) -> None:
-        """Calls `callback(delivery)` once on the running loop, soon after the fate is known.
+        """Calls `callback(delivery)` once on the running loop, soon after the delivery result is known.
 
-        Callbacks run in the order in which fates become known. Within a partition that is the order of the records,
-        unless some fail or are sent again.
+        Callbacks run in the order in which delivery results become known. Within a partition that is the order of the
+        records, unless some fail or are sent again.
         """
     def remove_done_callback(self, callback: Callable[[AsyncDelivery], object]) -> int:
         """Forgets this callback on the running loop, however often it was added. Returns how often that was."""
     def cancelled(self) -> bool:
-        """Always False: what was sent cannot be called back. `asyncio.wait` asks."""
+        """Always False: a record that was sent cannot be cancelled. `asyncio.wait` calls this."""
     def _watch(self) -> Watched: ...
     def __reduce__(self) -> NoReturn: ...
 
@@ -637,7 +638,7 @@ class AsyncDeliveries:
     def wait(self, timeout: float | None = None, *, check: bool = True) -> Awaitable[tuple[array[int], array[int]]]:
         """Wait until every record is delivered.
 
-        The error of a timeout says what kept the records, which the one of `asyncio.wait_for` does not.
+        The error of a timeout names what delayed the records. The error of `asyncio.wait_for` does not.
 
         Args:
             timeout: Seconds to wait at most; None waits until `delivery.timeout.ms` decides.
@@ -660,7 +661,7 @@ class AsyncDeliveries:
             check: Whether to raise where a record was not delivered; without it, the offset of such a row is -1.
 
         Raises:
-            asyncio.InvalidStateError: Some fate is not known yet.
+            asyncio.InvalidStateError: Some delivery result is not known yet.
             KafkaError: A record was not delivered. This is the error of the first row that failed, with a note that
                 counts the failed rows.
         """
@@ -670,26 +671,26 @@ class AsyncDeliveries:
         A note of the error counts the rows that failed.
 
         Raises:
-            asyncio.InvalidStateError: Some fate is not known yet.
+            asyncio.InvalidStateError: Some delivery result is not known yet.
         """
     @property
     def errors(self) -> dict[int, Exception]:
         """The errors of rows that were not delivered, by row; empty if all were. Does not wait.
 
         Raises:
-            asyncio.InvalidStateError: Some fate is not known yet.
+            asyncio.InvalidStateError: Some delivery result is not known yet.
         """
     def done(self) -> bool:
-        """Whether every fate is known."""
+        """Whether all delivery results are known."""
     def add_done_callback(self, callback: Callable[[AsyncDeliveries], object]) -> None:
-        """Calls `callback(deliveries)` once on the running loop, soon after every fate is known.
+        """Calls `callback(deliveries)` once on the running loop, soon after all delivery results are known.
 
         In which order callbacks run: see `AsyncDelivery.add_done_callback`.
         """
     def remove_done_callback(self, callback: Callable[[AsyncDeliveries], object]) -> int:
         """Forgets this callback on the running loop, however often it was added. Returns how often that was."""
     def cancelled(self) -> bool:
-        """Always False: what was sent cannot be called back. `asyncio.wait` asks."""
+        """Always False: a record that was sent cannot be cancelled. `asyncio.wait` calls this."""
     def _watch(self) -> Watched: ...
     def __reduce__(self) -> NoReturn: ...
 
@@ -779,8 +780,8 @@ class SyncProducer:
         Args:
             topic: The topic's name.
             value: bytes, a bytes-like object, or a str, which is sent as UTF-8; None is a tombstone.
-            key: As `value`. Records with the same key go to the same partition; unless `partitioner`
-                says otherwise, the one that Java's client chooses.
+            key: As `value`. Records with the same key go to the same partition; unless `partitioner` is set, the one
+                that Java's client chooses.
             partition: The partition's number; without it, the key or the partitioner chooses.
             timestamp: Milliseconds since 1970 UTC, or a datetime with a time zone; without it, the current time.
             headers: Pairs of a str and a value, or a dict of them.
@@ -794,7 +795,7 @@ class SyncProducer:
                 datetime without a time zone.
             TooLargeError: The record is larger than `max.request.size`.
             ClosedError: The producer is closed.
-            KafkaError: The buffer stayed full or the topic unknown until the time was up; the cause says why.
+            KafkaError: The buffer stayed full or the topic unknown until the time was up; the cause names the reason.
         """
 
 @final
@@ -809,27 +810,27 @@ class Batches:
 
 @final
 class AssignorQuestion:
-    """What a member asks its assignors, and where they answer. Unanswered, the member tries again after a pause."""
+    """A member's call of its assignors. Without a result the member tries again after a pause."""
     @property
     def subscribes(self) -> list[str]:
-        """The names of those who are asked what the member tells them."""
+        """The names of the assignors whose `subscription_user_data` is called."""
     @property
     def assigns(self) -> str | None:
-        """The name of the one who is asked to assign."""
+        """The name of the assignor whose `assign` is called."""
     @property
     def topics(self) -> dict[str, int]:
-        """The topics, with their numbers of partitions; 0 where it is about a subscription."""
+        """The topics, with their numbers of partitions; 0 for a call of `subscription_user_data`."""
     @property
     def members(
         self,
     ) -> list[tuple[str, str | None, list[str], list[TopicPartition], int, str | None, bytes | None]]:
         """What a `GroupMember` is made of, for each member."""
     def answer_subscription(self, user_data: list[bytes | None]) -> None:
-        """What the member tells each of its assignors."""
+        """Pass on the user data that the member sends to each assignor."""
     def answer_assignment(self, assigned: Mapping[str, Iterable[Partition]]) -> None:
-        """Who gets which partition."""
+        """Pass on the partitions of each member."""
     def fail(self, text: str) -> None:
-        """Says why there is no answer."""
+        """Report why there is no result."""
 
 @final
 class Run:

@@ -16,10 +16,10 @@ class ClientProperties(TypedDict, total=False):
     """Name of this client in brokers' logs, metrics and quotas. Without one each client gets a name of its own:
     producer-1, consumer-GROUP-1, adminclient-1 and so on."""
     security_protocol: str | None
-    """How to talk to brokers: PLAINTEXT, SSL for TLS, and SASL_PLAINTEXT or SASL_SSL to authenticate. Default:
+    """Protocol of connections: PLAINTEXT, SSL for TLS, and SASL_PLAINTEXT or SASL_SSL to authenticate. Default:
     PLAINTEXT."""
     request_timeout_ms: int | None
-    """How long a request waits for its answer before its connection is closed. Default: 30000."""
+    """How long a request waits for its response before its connection is closed. Default: 30000."""
     default_api_timeout_ms: int | None
     """Deadline of calls without a timeout of their own. Default: 60000."""
     retry_backoff_ms: int | None
@@ -35,21 +35,22 @@ class ClientProperties(TypedDict, total=False):
     socket_connection_setup_timeout_max_ms: int | None
     """The longest that a new connection may take to be ready for requests. Default: 30000."""
     api_version_request: bool | None
-    """Whether brokers are asked for their versions. If not, broker.version.fallback says what they are. Default:
+    """Whether to request API versions from brokers. If not, broker.version.fallback names the version. Default:
     true."""
     api_version_request_timeout_ms: int | None
-    """How long a broker may take to tell its versions. One that takes more than 2 s is probed on another connection
-    first, unless broker.version.fallback is given: it may be one of Kafka 0.9, which never tells them. Default:
+    """How long a broker may take to return its API versions. A broker that takes more than 2 s is probed on another
+    connection first, unless broker.version.fallback is given: it may be Kafka 0.9, which never returns them. Default:
     10000."""
     api_version_fallback_ms: int | None
-    """How long new connections go by what a broker that tells no versions was found to be. Default: 1200000."""
+    """How long the client remembers the version of a broker that returns no API versions. Default: 1200000."""
     broker_version_fallback: str | None
-    """What a broker is taken for that does not tell its versions: 0.8.2 or 0.9.0. Not given: the client finds it out on
-    another connection. A release from 0.10 on: that is an error, for those tell them."""
+    """Version of a broker that does not return its API versions: 0.8.2 or 0.9.0. Not given: the client finds it out on
+    another connection. A release since 0.10 makes such a broker an error, because those releases return them."""
     metadata_max_age_ms: int | None
     """Age at which the metadata of the cluster is refreshed even if nothing seems to have changed. Default: 300000."""
     receive_message_max_bytes: int | None
-    """Most bytes of one answer. The client closes a connection whose broker announces more. Default: 104857600."""
+    """Most bytes of one response. The client closes the connection of a broker that announces more. Default:
+    104857600."""
     receive_buffer_bytes: int | None
     """Size of the sockets' receive buffers; -1 leaves it to the system. Default: -1."""
     send_buffer_bytes: int | None
@@ -61,15 +62,16 @@ class ClientProperties(TypedDict, total=False):
     metrics_num_samples: int | None
     """How many samples of metrics count. Default: 2."""
     enable_metrics_push: bool | None
-    """Whether brokers that ask for metrics get them (KIP-714). Only brokers with a plugin for it ask. Default: true."""
+    """Whether to push metrics to brokers that subscribe to them (KIP-714). Only brokers with a plugin do. Default:
+    true."""
     metrics_interval_ms: int | None
     """How often on_metrics is called, where that is given. Default: 60000."""
     close_interrupt_timeout_ms: int | None
     """How long leaving a with block may take after KeyboardInterrupt, SystemExit or asyncio.CancelledError. A
     producer's undelivered records fail then. Default: 1000."""
     sasl_mechanism: str | None
-    """How to prove who this client is: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER, AWS_MSK_IAM or GSSAPI. Also
-    written sasl.mechanisms."""
+    """Authentication mechanism: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER, AWS_MSK_IAM or GSSAPI. Also written
+    sasl.mechanisms."""
     sasl_username: str | None
     """User name for PLAIN and SCRAM."""
     sasl_password: str | None
@@ -87,20 +89,20 @@ class ClientProperties(TypedDict, total=False):
     sasl_kerberos_keytab: str | None
     """A keytab to get tickets with; left out, the credentials cache must have some."""
     sasl_oauthbearer_method: Literal["default", "oidc"] | None
-    """Where tokens of OAUTHBEARER come from: default (sasl_token, or the login of sasl.jaas.config) or oidc (a token
-    endpoint). Default: default."""
+    """Source of OAUTHBEARER tokens: default (sasl_token, or the login of sasl.jaas.config) or oidc (a token endpoint).
+    Default: default."""
     sasl_oauthbearer_token_endpoint_url: str | None
     """The token endpoint, an https URL. Plain http is taken for loopback addresses, with sasl.allow.plaintext."""
     sasl_oauthbearer_grant_type: str | None
-    """How to ask the token endpoint: client_credentials, or urn:ietf:params:oauth:grant-type:jwt-bearer."""
+    """Grant type for the token endpoint: client_credentials, or urn:ietf:params:oauth:grant-type:jwt-bearer."""
     sasl_oauthbearer_client_credentials_client_id: str | None
     """The client's id at the token endpoint."""
     sasl_oauthbearer_client_credentials_client_secret: str | None
     """The client's secret at the token endpoint."""
     sasl_oauthbearer_scope: str | None
-    """The scope to ask for."""
+    """The scope to request."""
     sasl_oauthbearer_extensions: str | None
-    """Extensions that go to the broker beside the token: name=value, separated by commas."""
+    """Extensions that are sent to the broker with the token: name=value, separated by commas."""
     sasl_oauthbearer_assertion_file: str | None
     """A file with the assertion of a JWT bearer grant, made elsewhere."""
     sasl_oauthbearer_assertion_private_key_file: str | None
@@ -137,7 +139,8 @@ class ClientProperties(TypedDict, total=False):
     ssl_truststore_certificates: str | None
     """Certificates to trust: the PEM text itself."""
     ssl_truststore_type: Literal["pem", "pkcs12", "jks"] | None
-    """Format of the trust store. Not given: the file tells. JKS is an error that says how to convert the file."""
+    """Format of the trust store. Not given: detected from the file. JKS is an error that names the command to convert
+    the file."""
     ssl_certificate_location: str | None
     """File with this client's certificate and those that link it to its authority (PEM)."""
     ssl_certificate_pem: str | None
@@ -158,7 +161,8 @@ class ClientProperties(TypedDict, total=False):
     ssl_keystore_key: str | None
     """Private key of this client's certificate: the PEM text itself."""
     ssl_keystore_type: Literal["pem", "pkcs12", "jks"] | None
-    """Format of the key store. Not given: the file tells. JKS is an error that says how to convert the file."""
+    """Format of the key store. Not given: detected from the file. JKS is an error that names the command to convert the
+    file."""
     ssl_endpoint_identification_algorithm: Literal["https", "none", ""] | None
     """Whether a broker's certificate must be for the host that was dialled: https, or none (an empty text does too).
     Default: https."""
@@ -195,8 +199,9 @@ class ClientProperties(TypedDict, total=False):
     """How long known brokers may give no metadata before the client begins again at the bootstrap servers (KIP-1102).
     Default: 300000."""
     metadata_cluster_check_enable: bool | None
-    """Whether a connection to a known broker says which cluster and broker it means, so that a broker that is neither
-    refuses it, and the client begins again at the bootstrap servers (KIP-1242; brokers from 4.4 on). Default: true."""
+    """Whether connections to known brokers send the expected cluster id and broker id. A broker with other ids then
+    rejects the connection, and the client begins again at the bootstrap servers (KIP-1242; brokers since 4.4). Default:
+    true."""
     sasl_token: Callable[[], Any] | None
     """A function, or a coroutine function, that returns a token for OAUTHBEARER, or a tuple of a token, the
     seconds for which it is valid and a dict of extensions. For AWS_MSK_IAM: (access_key, secret_key, token).
@@ -207,22 +212,22 @@ class RecordProperties(TypedDict, total=False):
     """Properties of the consumer, producer, share-consumer, with underscores where Kafka's names have dots."""
 
     client_rack: str | None
-    """The rack this client stands in, as brokers name theirs (broker.rack). A leader that has a replica selector then
-    sends a consumer to a replica that is nearer (KIP-392); a producer uses it with partitioner.rack.aware."""
+    """The rack of this client, in the terms of the brokers' broker.rack. A leader with a replica selector then sends a
+    consumer to a nearer replica (KIP-392); a producer uses it with partitioner.rack.aware."""
 
 
 class FetchProperties(TypedDict, total=False):
     """Properties of the consumer, share-consumer, with underscores where Kafka's names have dots."""
 
     fetch_min_bytes: int | None
-    """Bytes that a broker collects before it answers a fetch. Default: 1."""
+    """Bytes that a broker collects before it responds to a fetch. Default: 1."""
     fetch_max_bytes: int | None
-    """Most bytes in the answer to one fetch. A larger batch is still returned. Default: 16777216."""
+    """Most bytes in the response to one fetch. A larger batch is still returned. Default: 16777216."""
     fetch_max_wait_ms: int | None
     """How long a broker waits for fetch.min.bytes. Default: 500."""
     max_poll_records: int | None
-    """Most records that one poll returns. For a share consumer it is 500 unless it is given, and brokers are asked for
-    so many: records that one member has acquired are kept from the others. Default: 100000."""
+    """Most records that one poll returns. A share consumer has a default of 500, and requests that many from brokers:
+    other members do not get the records that one member has acquired. Default: 100000."""
     decompress_max_bytes: int | None
     """Most bytes that one batch may decompress to. A larger batch is an error. Default: 268435456."""
     check_crcs: bool | None
@@ -244,7 +249,7 @@ class ConsumerProperties(ClientProperties, RecordProperties, FetchProperties, to
     """Properties of the consumer, with underscores where Kafka's names have dots."""
 
     max_partition_fetch_bytes: int | None
-    """Most bytes of one partition in the answer to one fetch. A larger batch is still returned. Default: 4194304."""
+    """Most bytes of one partition in the response to one fetch. A larger batch is still returned. Default: 4194304."""
     prefetch_max_bytes: int | None
     """Most bytes that are requested from brokers or wait for a poll; at this limit fetching pauses. Default:
     33554432."""
@@ -253,9 +258,9 @@ class ConsumerProperties(ClientProperties, RecordProperties, FetchProperties, to
     for its own, at most prefetch.max.bytes. Default: 1073741824."""
     auto_offset_reset: str | None
     """Where to start without a position, or if the records at the position are gone: at the first record (earliest),
-    after the last one (latest), at the first record that is at most so old (by_duration: and a duration of ISO 8601,
-    such as by_duration:PT6H or by_duration:P1DT12H; KIP-1106), or nowhere, with an error (none). Where a log was
-    truncated, as after an unclean election, reading goes on where it was, and none is an error (KIP-320). Default:
+    after the last one (latest), at the first record that is not older than a duration (by_duration: and a duration of
+    ISO 8601, such as by_duration:PT6H or by_duration:P1DT12H; KIP-1106), or nowhere, with an error (none). Where a log
+    was truncated, as after an unclean election, reading goes on where it was, and none is an error (KIP-320). Default:
     latest."""
     isolation_level: Literal["read_uncommitted", "read_committed"] | None
     """Whether records of open and aborted transactions are hidden. Default: read_uncommitted."""
@@ -264,26 +269,26 @@ class ConsumerProperties(ClientProperties, RecordProperties, FetchProperties, to
     less than session.timeout.ms (KIP-345)."""
     group_protocol: Literal["classic", "consumer", "auto"] | None
     """The protocol by which the group assigns partitions: classic, where one of the members assigns; consumer, where
-    the group's coordinator does (KIP-848; brokers from Kafka 4.0 on); or auto, which is consumer where the cluster has
+    the group's coordinator does (KIP-848; brokers since Kafka 4.0); or auto, which is consumer where the cluster has
     it, and classic elsewhere. Default: classic."""
     group_remote_assignor: str | None
     """The coordinator's assignor, such as uniform or range, where it is to use another than its first one. Not with
     group.protocol=classic."""
     partition_assignment_strategy: str | Assignor | Sequence[str | Assignor] | None
-    """How members assign partitions with the classic protocol, the preferred way first: range, roundrobin, sticky,
-    cooperative-sticky, or Java's class names; in a list also assignors of your own, ottla.Assignor. The group uses one
-    that all have. Default: range,cooperative-sticky."""
+    """Assignors for the classic protocol, the preferred one first: range, roundrobin, sticky, cooperative-sticky, or
+    Java's class names; in a list also assignors of your own, ottla.Assignor. The group uses one that all have. Default:
+    range,cooperative-sticky."""
     session_timeout_ms: int | None
-    """After so long without a heartbeat a member is taken for dead. With group.protocol=consumer the brokers'
-    configuration says it. Default: 45000."""
+    """The group removes a member that sends no heartbeat for this time. With group.protocol=consumer the brokers
+    configure it. Default: 45000."""
     heartbeat_interval_ms: int | None
-    """How often the group's coordinator hears that the member is alive. With group.protocol=consumer the brokers'
-    configuration says it. Default: 3000."""
+    """Interval of heartbeats to the group's coordinator. With group.protocol=consumer the brokers configure it.
+    Default: 3000."""
     max_poll_interval_ms: int | None
-    """An application that does not poll for so long leaves the group, until it polls again. So long, too, the group
-    waits for its members in a rebalance. Default: 300000."""
+    """A consumer that is not polled for this time leaves the group, until it is polled again. The group also waits this
+    long for its members in a rebalance. Default: 300000."""
     enable_auto_commit: bool | None
-    """Whether polls commit what earlier polls gave out. Only with a group. Default: true."""
+    """Whether polls commit what earlier polls returned. Only with a group. Default: true."""
     auto_commit_interval_ms: int | None
     """How often polls commit. Default: 5000."""
     offsets_storage: Literal["kafka", "zookeeper"] | None
@@ -303,14 +308,14 @@ class ProducerProperties(ClientProperties, RecordProperties, total=False):
     """Whether retries can never write a record twice or out of order. If it is not given, acks of 0 or 1 turn it off.
     Default: true."""
     linger_ms: int | None
-    """How long a batch waits for more records. Not given: a batch is sent at once if its broker owes no answer, else
-    when an answer comes, when the batch is full, or after 5 ms."""
+    """How long a batch waits for more records. Not given: a batch is sent at once if no request to its broker is in
+    flight, else when a response arrives, when the batch is full, or after 5 ms."""
     batch_size: int | None
     """Size at which a batch is closed, before compression. A larger record has a batch of its own. Default: 1000000."""
     buffer_memory: int | None
-    """Most bytes of undelivered records; at this limit a send waits for room. Default: 67108864."""
+    """Most bytes of undelivered records; at this limit a send waits for space. Default: 67108864."""
     max_block_ms: int | None
-    """How long a send may wait for room, or for the metadata of a topic not used before. Default: 60000."""
+    """How long a send may wait for space, or for the metadata of a topic not used before. Default: 60000."""
     close_timeout_ms: int | None
     """How long close() without a timeout, or leaving a with block, waits for undelivered records. Then they fail, and
     it raises an error. Default: 30000."""
@@ -328,9 +333,9 @@ class ProducerProperties(ClientProperties, RecordProperties, total=False):
     compression_zstd_level: int | None
     """Level of zstd, if that is the codec. Not given: 3."""
     max_in_flight_requests_per_connection: int | None
-    """Unanswered Produce requests per connection; 5 at most with idempotence. Default: 5."""
+    """Produce requests in flight per connection; 5 at most with idempotence. Default: 5."""
     delivery_timeout_ms: int | None
-    """Time from a send until its fate is known, retries included. Default: 120000."""
+    """Upper bound on the time from a send to its delivery result, retries included. Default: 120000."""
     retries: int | None
     """Most retries of a batch. delivery.timeout.ms is the better bound. Default: 2147483647."""
     transactional_id: str | None
@@ -340,8 +345,8 @@ class ProducerProperties(ClientProperties, RecordProperties, total=False):
     """How long a transaction may be open before its coordinator aborts it and fences the producer. At most the brokers'
     transaction.max.timeout.ms. Default: 60000."""
     transaction_two_phase_commit_enable: bool | None
-    """Whether transactions can be prepared, and then end only when their owner says so: their coordinator aborts none
-    for being open too long (KIP-939). The brokers must allow it. Default: false."""
+    """Whether transactions can be prepared, and then end only when their owner commits or aborts them: the coordinator
+    aborts none for being open too long (KIP-939). The brokers must allow it. Default: false."""
     partitioner: (
         Literal[
             "sticky",
@@ -379,8 +384,8 @@ class ShareConsumerProperties(ClientProperties, RecordProperties, FetchPropertie
 
     share_acknowledgement_mode: Literal["implicit", "explicit"] | None
     """How records are acknowledged: implicit, where the next poll or commit accepts what the last one returned; or
-    explicit, where the application says of each record what becomes of it, before it polls again. Default: implicit."""
+    explicit, where the application acknowledges each record before it polls again. Default: implicit."""
     share_acquire_mode: Literal["batch_optimized", "record_limit"] | None
-    """How many records a broker gives at once: whole batches, so that it may be more than max.poll.records
-    (batch_optimized); or never more than that, from one broker after the other (record_limit, KIP-1206; brokers from
-    Kafka 4.2 on). Default: batch_optimized."""
+    """How many records a broker returns at once: whole batches, so that it may be more than max.poll.records
+    (batch_optimized); or never more than that, from one broker after the other (record_limit, KIP-1206; brokers since
+    Kafka 4.2). Default: batch_optimized."""

@@ -1,4 +1,4 @@
-"""A schema registry with Confluent's REST API: which schema an id stands for, and which id a schema has."""
+"""A client of schema registries with Confluent's REST API: schemas by id, and ids by schema."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import ssl
 
 _MOST_BYTES = 16 << 20
-"""Of one answer."""
+"""Of one response."""
 _DEEPEST = 50
 """References of references."""
 
@@ -54,7 +54,7 @@ def registry_of(given: object) -> Any:
     raise ArgumentError(f"registry is a SchemaRegistry or its URL, not {type(given).__name__}")
 
 
-# A loop that passes the URL each time asks for each schema once.
+# A loop that passes the URL each time requests each schema once.
 @lru_cache(maxsize=16)
 def _at(url: str) -> SchemaRegistry:
     return SchemaRegistry(url)
@@ -73,14 +73,14 @@ def subject_of(topic: str, column: str, schema: object = None) -> str:
 
 
 class RegisteredSchema(NamedTuple):
-    """A schema as a registry has it.
+    """A schema in a registry.
 
     Attributes:
         type: "AVRO", "JSON" or "PROTOBUF".
-        text: The schema's text; of Protobuf, the file's descriptor in base64, or the text of the .proto file from a
-            registry that has no descriptors.
+        text: The schema's text; for Protobuf, the file's descriptor in base64, or the text of the .proto file from a
+            registry without descriptors.
         references: Texts of the schemas that it names, each after those that it names itself.
-        id: Its number, if the answer has it.
+        id: Its number, if the response has it.
         subject: Where it was looked up, if by subject.
         version: Its version there.
     """
@@ -98,16 +98,16 @@ class RegisteredSchema(NamedTuple):
             return [base64.b64decode(text, validate=True) for text in (*self.references, self.text)]
         except ValueError as error:
             raise ProtocolError(
-                "the registry returned a Protobuf schema that is no descriptor in base64, which some do not "
-                "have: pass the descriptors as schema"
+                "the registry returned a Protobuf schema that is not a descriptor in base64 (some registries have no "
+                "descriptors): pass the descriptors as schema"
             ) from error
 
 
 class SchemaRegistry:
     """A schema registry with Confluent's REST API. Threads may share it; it holds no connection, and it pickles.
 
-    What has an id never changes, so each schema is asked for once. Only servers that cannot be reached, or that say
-    they cannot answer now, are asked again.
+    A schema with an id never changes, so each schema is requested once. Only requests to servers that cannot be reached
+    or that return status 429 or 5xx are retried.
 
     ```python
     registry = ottla.SchemaRegistry("http://localhost:8081", auth=("user", "secret"))
@@ -129,7 +129,7 @@ class SchemaRegistry:
         timeout: float = 10.0,
         retries: int = 3,
     ) -> None:
-        """Say where the registry is; nothing is sent yet.
+        """Set the registry's address; nothing is sent yet.
 
         Args:
             url: Of the registry, or of several of its servers, which are tried in turn; as a list or with commas. It
@@ -141,7 +141,7 @@ class SchemaRegistry:
             key: Path of its private key, if it is in another file.
             key_password: Password of the key.
             headers: More headers for each request, such as `{"target-sr-cluster": "lsrc-1"}`.
-            timeout: Seconds for one question with all its attempts.
+            timeout: Seconds for one request with all its attempts.
             retries: Attempts after the first.
 
         Raises:
@@ -153,9 +153,9 @@ class SchemaRegistry:
         if not self._urls:
             raise ConfigError("a schema registry needs a URL")
         if auth is not None and token is not None:
-            raise ConfigError("auth and token exclude each other: pass the one that the registry asks for")
+            raise ConfigError("auth and token exclude each other: pass the one that the registry requires")
         if timeout <= 0 or retries < 0:
-            raise ConfigError(f"timeout is above 0 seconds and retries from 0 up; they were {timeout} and {retries}")
+            raise ConfigError(f"timeout must be above 0 seconds and retries at least 0, not {timeout} and {retries}")
         if token is not None and not callable(token):
             _check_header("Authorization", token)
         self._auth, self._token = auth, token
@@ -189,24 +189,24 @@ class SchemaRegistry:
         *,
         subject: str | None = None,
     ) -> RegisteredSchema:
-        """The schema of an id, requested once.
+        """Returns the schema of an id, requested once.
 
         Args:
             id: A number, or a GUID, which newer serializers write.
             subject: A subject that has the schema, such as `"orders-value"`. Each context of a registry counts its own
-                numbers; the subject says which context is meant. A GUID has one meaning in all contexts.
+                numbers; the subject selects the context. A GUID has one meaning in all contexts.
 
         Returns:
             The schema, with the texts of those that it names.
 
         Raises:
             NotFoundError: The registry has no such schema.
-            UnreachableError: The registry cannot be reached, or answers that it is not able to.
+            UnreachableError: The registry cannot be reached, or returns status 429 or 5xx.
             AuthenticationError: It does not accept the credentials.
             AuthorizationError: It does not allow this.
-            ConfigError: The token that the callable returns is no header.
+            ConfigError: The token that the callable returns is not a valid header.
             KafkaTimeoutError: The time was up.
-            ProtocolError: What answers is no schema registry.
+            ProtocolError: The response is not that of a schema registry.
         """
         if isinstance(id, int):
             return self._once(("id", id, subject), _Request.of_id(id, subject))
@@ -214,7 +214,7 @@ class SchemaRegistry:
         return self._once(("guid", guid), _Request(f"/schemas/guids/{guid}", None))
 
     def version(self, subject: str, version: int) -> RegisteredSchema:
-        """One version of a subject, asked for once; raises as `schema` does.
+        """Returns one version of a subject, requested once; raises as `schema` does.
 
         Args:
             subject: The subject, such as `"orders-value"`.
@@ -226,7 +226,7 @@ class SchemaRegistry:
         return self._once(("version", subject, version), _Request.of_version(subject, version))
 
     def latest(self, subject: str) -> RegisteredSchema:
-        """The newest version of a subject, asked for each time; raises as `schema` does.
+        """Returns the newest version of a subject, requested each time; raises as `schema` does.
 
         Args:
             subject: The subject, such as `"orders-value"`.
@@ -243,7 +243,7 @@ class SchemaRegistry:
         type: str = "AVRO",  # noqa: A002 - as `RegisteredSchema` names it
         references: Iterable[Mapping[str, Any]] = (),
     ) -> int:
-        """Make a schema a version of a subject, unless it is one; asked once, and raises as `schema` does.
+        """Registers a schema as a version of a subject, unless it is one; requested once, and raises as `schema` does.
 
         Args:
             subject: The subject, such as `"orders-value"`.
@@ -255,7 +255,7 @@ class SchemaRegistry:
             The schema's id.
 
         Raises:
-            ArgumentError: The registry finds the schema invalid, or not compatible with those before it.
+            ArgumentError: The registry rejects the schema as invalid, or as incompatible with earlier versions.
         """
         return self._id(f"/subjects/{_quoted(subject)}/versions", schema, type, references)
 
@@ -266,7 +266,7 @@ class SchemaRegistry:
         type: str = "AVRO",  # noqa: A002 - as `RegisteredSchema` names it
         references: Iterable[Mapping[str, Any]] = (),
     ) -> int:
-        """The id of a schema that a subject has; asked once, and raises as `schema` does.
+        """Returns the id of a subject's schema; requested once, and raises as `schema` does.
 
         Args:
             subject: The subject, such as `"orders-value"`.
@@ -283,19 +283,19 @@ class SchemaRegistry:
         return self._id(f"/subjects/{_quoted(subject)}", schema, type, references)
 
     def _id(self, path: str, schema: str, type: str, references: Iterable[Mapping[str, Any]]) -> int:  # noqa: A002
-        question: dict[str, Any] = {"schema": unmarked(schema)}
-        # Older registries know Avro alone, and no other field.
+        request: dict[str, Any] = {"schema": unmarked(schema)}
+        # Older registries support only Avro, and no other field.
         if type != "AVRO":
-            question["schemaType"] = type
+            request["schemaType"] = type
         if listed := [dict(reference) for reference in references]:
-            question["references"] = listed
-        body = json.dumps(question).encode()
+            request["references"] = listed
+        body = json.dumps(request).encode()
         with self._lock:
             found = self._ids.get((path, body))
         if found is None:
-            found = self._ask(path, body).get("id")
+            found = self._get(path, body).get("id")
             if not isinstance(found, int):
-                raise ProtocolError(f"the schema registry answers {path} without an id")
+                raise ProtocolError(f"the response of the schema registry to {path} has no id")
             with self._lock:
                 self._ids[path, body] = found
         return found
@@ -310,19 +310,19 @@ class SchemaRegistry:
         return found
 
     def _schema(self, request: _Request, above: _Path) -> RegisteredSchema:
-        answer = self._ask(request.path())
-        text = answer.get("schema")
-        kind = answer.get("schemaType") or "AVRO"
+        response = self._get(request.path())
+        text = response.get("schema")
+        kind = response.get("schemaType") or "AVRO"
         if not isinstance(text, str) or not isinstance(kind, str):
-            raise ProtocolError(f"the schema registry answers {request.path()} without a schema")
+            raise ProtocolError(f"the response of the schema registry to {request.path()} has no schema")
         if kind == "PROTOBUF":
             text = self._serialized(request) or text
-        subject = answer.get("subject")
+        subject = response.get("subject")
         texts: dict[str, None] = {}
-        for reference in answer.get("references") or ():
+        for reference in response.get("references") or ():
             inner = self._reference(reference, subject or request.subject, above)
             texts.update(dict.fromkeys((*inner.references, inner.text)))
-        number, version = answer.get("id"), answer.get("version")
+        number, version = response.get("id"), response.get("version")
         return RegisteredSchema(
             type=kind,
             text=text,
@@ -333,33 +333,33 @@ class SchemaRegistry:
         )
 
     def _serialized(self, request: _Request) -> str | None:
-        """A Protobuf schema as its descriptor, which the registry makes of the text; None if it refuses that form."""
+        """A Protobuf schema as a descriptor that the registry makes of the text; None without support."""
         path = request.path(("format", "serialized"))
         try:
-            text = self._ask(path).get("schema")
+            text = self._get(path).get("schema")
         except (ArgumentError, NotFoundError):
             return None
         if not isinstance(text, str):
-            raise ProtocolError(f"the schema registry answers {path} without a schema")
+            raise ProtocolError(f"the response of the schema registry to {path} has no schema")
         return text
 
     def _reference(self, reference: Any, parent: str | None, above: _Path) -> RegisteredSchema:
         try:
             subject, version = str(reference["subject"]), int(reference["version"])
         except (TypeError, KeyError, ValueError) as error:
-            raise ProtocolError(f"the schema registry names a reference without a version: {reference}") from error
+            raise ProtocolError(f"the schema registry returned a reference without a version: {reference}") from error
         if not _context(subject):
             subject = f"{_context(parent)}{subject}"
-        # A version that was deleted is still what the schema was written with.
+        # The schema may refer to a version that was deleted since.
         request = _Request.of_version(subject, version, ("deleted", "true"))
         return self._once(("reference", subject, version), request, above.below(subject, version))
 
-    def _ask(self, path: str, body: bytes | None = None) -> dict[str, Any]:
-        """The answer to one question, from whichever server gives it within the time and the attempts.
+    def _get(self, path: str, body: bytes | None = None) -> dict[str, Any]:
+        """The response to one request, from the first server that returns it within the time and the attempts.
 
-        A body is posted. To register a schema twice does what once does, so that it can be asked again.
+        A body is posted. Registering a schema twice has the same result as once, so the request can be retried.
         """
-        # Only who asks a registry needs what speaks HTTP and TLS: to import ottla is quick.
+        # HTTP and TLS are imported for the first request only: `import ottla` stays quick.
         import http.client
         import random
         import ssl
@@ -376,9 +376,10 @@ class SchemaRegistry:
                 time.sleep(pause)
             url = self._urls[attempt % len(self._urls)]
             try:
-                # A silent server leaves time for those that were not asked yet.
+                # A server that does not respond leaves time for the servers that were not tried
+                # yet.
                 left = (end - time.monotonic()) / max(1, len(self._urls) - attempt)
-                status, told = self._request(url, path, left, body)
+                status, content = self._request(url, path, left, body)
             except TimeoutError as error:
                 problem = error
             except (OSError, http.client.HTTPException) as error:
@@ -387,35 +388,35 @@ class SchemaRegistry:
                     break
             else:
                 if status == 429 or status >= 500:
-                    problem = _RefusalError(f"it answers with status {status}{_reason(told)}")
+                    problem = _RefusalError(f"it returned status {status}{_reason(content)}")
                 else:
-                    return _answer(url, path, status, told)
-        text = f"the schema registry at {', '.join(self._urls)} does not give {path}: {problem or 'the time is up'}"
+                    return _checked(url, path, status, content)
+        text = f"the schema registry at {', '.join(self._urls)} did not return {path}: {problem or 'the time is up'}"
         if isinstance(problem, TimeoutError) or problem is None:
             raise KafkaTimeoutError(f"{text}, within {self._timeout:g} seconds") from problem
         raise UnreachableError(text) from problem
 
-    def _request(self, url: str, path: str, seconds: float, question: bytes | None) -> tuple[int, bytes]:
+    def _request(self, url: str, path: str, seconds: float, body: bytes | None) -> tuple[int, bytes]:
         if seconds <= 0:
             raise TimeoutError("the time is up")
         from ottla import _http
 
         headers = self._request_headers()
-        if question is not None:
+        if body is not None:
             headers["Content-Type"] = "application/vnd.schemaregistry.v1+json"
-        method = "GET" if question is None else "POST"
+        method = "GET" if body is None else "POST"
         try:
             response = _http.request(
                 method,
                 url + path,
                 headers=headers,
-                body=question,
+                body=body,
                 context=self._context,
                 timeout=seconds,
                 most=_MOST_BYTES,
             )
         except _http.TooLongError:
-            text = f"the schema registry at {url} gives more than {_MOST_BYTES} bytes for {path}"
+            text = f"the schema registry at {url} returned more than {_MOST_BYTES} bytes for {path}"
             raise ProtocolError(text) from None
         return response.status, response.body
 
@@ -449,7 +450,7 @@ class SchemaRegistry:
 
 
 class _RefusalError(Exception):
-    """A server is there, and says that it cannot answer now."""
+    """A server returned status 429 or 5xx."""
 
 
 class _Request(NamedTuple):
@@ -458,7 +459,7 @@ class _Request(NamedTuple):
     Attributes:
         resource: The path without its query.
         subject: The subject of the schema; references without a context are in the same context.
-        query: Names and values behind the question mark.
+        query: Names and values of the query.
     """
 
     resource: str
@@ -490,7 +491,7 @@ class _Path(NamedTuple):
 
     def below(self, subject: str, version: int) -> _Path:
         if (subject, version) in self.steps or len(self.steps) >= _DEEPEST:
-            raise ProtocolError(f"version {version} of subject {subject!r} refers to itself by way of its references")
+            raise ProtocolError(f"version {version} of subject {subject!r} refers to itself through its references")
         return _Path((*self.steps, (subject, version)))
 
 
@@ -510,38 +511,42 @@ def _quoted(subject: str) -> str:
 
 
 def _check_urls(urls: list[str]) -> None:
-    """Refuse what is no URL of a registry. Errors and `repr` show URLs, so that none may have a password."""
+    """Reject invalid URLs of a registry. Errors and `repr` show URLs, so a URL may not have a password."""
     if any("@" in url for url in urls):
-        raise ConfigError("a schema registry's URL names no user and no password: pass auth=(user, password)")
+        raise ConfigError(
+            "the URL of a schema registry must not have a user and a password: pass auth=(user, password)"
+        )
     from urllib.parse import urlsplit
 
     for url in urls:
         try:
             parts = urlsplit(url)
-            # To read the port checks that it is one.
+            # Reading the port validates it.
             is_address = parts.scheme in {"http", "https"} and parts.hostname is not None and parts.port != 0
         except ValueError:
             is_address = False
         if not is_address:
-            raise ConfigError(f"a schema registry's URL begins with http:// or https:// and has a host, not {url!r}")
+            raise ConfigError(
+                f"the URL of a schema registry must begin with http:// or https:// and have a host, not {url!r}"
+            )
         if parts.query or parts.fragment:
-            raise ConfigError("a schema registry's URL ends with its path: leave out what stands behind ? or #")
+            raise ConfigError("the URL of a schema registry must end with its path: remove everything after ? or #")
 
 
 def _check_header(name: object, value: object) -> None:
-    """Refuse what would end a line of the request. The value may be a secret: no error shows it."""
+    """Reject characters that would end a line of the request. The value may be a secret: no error shows it."""
     if not isinstance(name, str) or not name.isascii() or not name.isprintable() or set(name) & set(": ") or not name:
-        raise ConfigError(f"a header's name is ASCII without spaces and colons, not {name!r}")
+        raise ConfigError(f"the name of a header must be ASCII without spaces and colons, not {name!r}")
     if not isinstance(value, str):
-        raise ConfigError(f"the header {name!r} for the schema registry is a str, not {type(value).__name__}")
+        raise ConfigError(f"the header {name!r} for the schema registry must be a str, not {type(value).__name__}")
     if any(char in "\r\n\0" or ord(char) > 0xFF for char in value):
         raise ConfigError(
             f"the header {name!r} for the schema registry has a line end, or a character beyond Latin-1: strip "
-            "what was read from a file"
+            "the text that was read from a file"
         )
 
 
-def _answer(url: str, path: str, status: int, body: bytes) -> dict[str, Any]:
+def _checked(url: str, path: str, status: int, body: bytes) -> dict[str, Any]:
     where = f"the schema registry at {url}"
     if status == 401:
         raise AuthenticationError(f"{where} does not accept the credentials{_reason(body)}: correct auth or token")
@@ -550,18 +555,22 @@ def _answer(url: str, path: str, status: int, body: bytes) -> dict[str, Any]:
     if status == 404:
         raise NotFoundError(f"{where} does not have {path}{_reason(body)}")
     if status != 200:
-        raise ArgumentError(f"{where} refuses {path} with status {status}{_reason(body)}")
+        raise ArgumentError(f"{where} rejected {path} with status {status}{_reason(body)}")
     try:
-        answer = json.loads(body)
+        response = json.loads(body)
     except ValueError as error:
-        raise ProtocolError(f"what listens at {url} is no schema registry: its answer to {path} is not JSON") from error
-    if not isinstance(answer, dict):
-        raise ProtocolError(f"what listens at {url} is no schema registry: its answer to {path} is no object")
-    return answer
+        raise ProtocolError(
+            f"the server at {url} is not a schema registry: its response to {path} is not JSON"
+        ) from error
+    if not isinstance(response, dict):
+        raise ProtocolError(
+            f"the server at {url} is not a schema registry: its response to {path} is not a JSON object"
+        )
+    return response
 
 
 def _reason(body: bytes) -> str:
-    """What the registry says, as `: Schema 7 not found`."""
+    """The error message of the registry, as `: Schema 7 not found`."""
     try:
         message = json.loads(body).get("message")
     except (ValueError, AttributeError):

@@ -1,7 +1,8 @@
 """Calls `on_metrics` of clients for threads, on a thread of Python's.
 
 Threads of the Rust runtime never run Python code. One thread serves all clients of the process; it starts with the
-first client that has an `on_metrics`. A close makes the last call itself, so that the totals of a short life are told.
+first client that has an `on_metrics`. A close makes the last call itself, so that the totals of a short-lived client
+are reported.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class Report:
         # A callback may close its client.
         self._calling = threading.RLock()
 
-    def tell(self) -> bool:
+    def call_back(self) -> bool:
         """Call back. Returns whether there will be another call."""
         with self._calling:
             core = self._core()
@@ -87,11 +88,11 @@ class _Reporter:
 
     def _run(self) -> None:
         while True:
-            self._tell(self._next())
+            self._call_back(self._next())
 
-    def _tell(self, due: weakref.ref[Report]) -> None:
+    def _call_back(self, due: weakref.ref[Report]) -> None:
         report = due()
-        if report is not None and report.tell():
+        if report is not None and report.call_back():
             self._add(report)
 
     def _next(self) -> weakref.ref[Report]:

@@ -1,4 +1,4 @@
-"""What both facades' `transform` share: its settings, how far it has read, and what is to be done after a failure."""
+"""Shared parts of both `transform` functions: settings, progress, and the reaction to failures."""
 
 from __future__ import annotations
 
@@ -24,9 +24,10 @@ from ottla.errors import (
 
 # Seconds that a poll waits at most, so that a stop is seen soon.
 SLICE = 0.2
-# Seconds that the clients of a transform have for their closes, and what is open for its end.
+# Seconds for the close of each client of a transform, and for the end of the open transaction.
 CLOSE_TIMEOUT = 5.0
-# As Kafka Streams has it: for so long, readers wait for what a killed member left open.
+# As in Kafka Streams: readers of committed records wait this long for the transaction of a killed
+# member.
 _TRANSACTION_TIMEOUT_MS = 10_000
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.1, 2.0
 # Seconds without records after a failure, after which the next one counts as the first.
@@ -39,7 +40,7 @@ _OURS = {
 }
 # The topic of what was read was deleted, so that no offset of it is committed.
 _DELETED = "UNKNOWN_TOPIC_ID"
-# To do the work again does not mend these.
+# Doing the work again does not fix these.
 _HOPELESS = frozenset(
     {
         "CLUSTER_AUTHORIZATION_FAILED",
@@ -103,12 +104,12 @@ class Settings(NamedTuple):
             raise ArgumentError(f"max_records is {max_records}: a transaction needs at least one record")
         if commit_interval < 0 or retry_for < 0:
             raise ArgumentError(
-                f"commit_interval is {commit_interval} and retry_for is {retry_for}: both are seconds, from 0 on"
+                f"commit_interval is {commit_interval} and retry_for is {retry_for}: both must be at least 0 seconds"
             )
         both, read, write = (_by_names_of_kafka(each) for each in (config, consumer, producer))
         for properties in (both, read, write):
             for name in _OURS.keys() & properties.keys():
-                raise ConfigError(f"{name} is not for the caller of transform() to set: {_OURS[name]}")
+                raise ConfigError(f"{name} cannot be set, because transform() sets it: {_OURS[name]}")
         name = transactional_id or f"{group_id}-{os.urandom(16).hex()}"
         shared = both | {"bootstrap.servers": bootstrap_servers}
         writes = {"transaction.timeout.ms": _TRANSACTION_TIMEOUT_MS} | shared | write
@@ -175,7 +176,7 @@ class Progress:
             return SLICE
         return min(max(self._since + self._settings.commit_interval - time.monotonic(), 0), SLICE)
 
-    def room(self) -> int | None:
+    def space(self) -> int | None:
         """How many more records the transaction takes."""
         most = self._settings.max_records
         return None if most is None else max(most - self._records, 1)
@@ -213,7 +214,7 @@ class Progress:
             Seconds to wait before the work is done again.
 
         Raises:
-            KafkaError: The error itself, where another attempt is of no use or the time for attempts is up.
+            KafkaError: The error itself, if a retry is useless or the time for retries is up.
         """
         now = time.monotonic()
         self.is_behind = True
@@ -224,14 +225,15 @@ class Progress:
         if not self._can_pass(error):
             raise error
         if error.name == _DELETED:
-            # The consumer goes on at the beginning of a topic that was created again: offsets of another are of no use.
+            # The consumer continues at the beginning of the recreated topic: old offsets are
+            # invalid.
             self.forget([partition for partition in self.first if partition.topic == error.topic])
         if now - self._failing_since > self._settings.retry_for:
             error.add_note(
                 f"no transaction was committed for {self._settings.retry_for:g} s, in {self._failures} attempts"
             )
             raise error
-        # Programs that log nothing do without the import, too.
+        # Programs that log nothing do not need the import.
         import logging
 
         name = self._settings.transactional_id
@@ -245,8 +247,8 @@ class Progress:
             return False
         if isinstance(error, FencedError) and self._settings.is_named:
             error.add_note(
-                f"transactional_id={self._settings.transactional_id!r}: each running transform() needs one of its own, "
-                "or none, which makes one up"
+                f"transactional_id={self._settings.transactional_id!r}: each running transform() needs its own, "
+                "or None, which generates one"
             )
             return False
         passing = (FatalError, FencedError, KafkaTimeoutError, TransactionAbortableError, UnknownOutcomeError)
@@ -261,7 +263,7 @@ class Progress:
 
 
 class FunctionError(Exception):
-    """What the caller's function raised, so that it is not taken for a failure of a transaction."""
+    """An exception of the caller's function, which is not a failure of a transaction."""
 
     def __init__(self, error: Exception) -> None:
         super().__init__(error)
@@ -279,16 +281,18 @@ def is_table(given: object) -> bool:
 
 
 def checked(given: Any, to: str | None) -> tuple[NewRecord, str]:
-    """One of the records that the function gave, and its topic.
+    """A record that the function returned, and its topic.
 
     Raises:
-        FunctionError: It is none, or has no topic.
+        FunctionError: It is not a `NewRecord`, or has no topic.
     """
     if not isinstance(given, NewRecord):
         kind = type(given).__name__
-        raise FunctionError(TypeError(f"the function of transform() gives NewRecords or a table of Arrow, not {kind}"))
+        raise FunctionError(
+            TypeError(f"the function of transform() must return NewRecords or an Arrow table, not {kind}")
+        )
     topic = given.topic or to
     if not topic:
-        text = "a NewRecord has no topic: give it one, or call transform() with to=, the topic of those without"
+        text = "a NewRecord has no topic: set its topic, or pass to= to transform(), the default topic"
         raise FunctionError(ArgumentError(text))
     return given, topic

@@ -1,4 +1,4 @@
-"""The exceptions of ottla: one tree, with a class for each thing that a handler would do.
+"""The exceptions of ottla: one tree, with a class for each action of a handler.
 
 ```text
 KafkaError                      anything ottla raises about Kafka
@@ -10,16 +10,16 @@ KafkaError                      anything ottla raises about Kafka
 │   └── NotKafkaError           something else listens there
 ├── KafkaTimeoutError           wait longer, or try again      (a TimeoutError too)
 ├── AuthenticationError         correct the credentials, or the certificates
-├── AuthorizationError          ask for permission
+├── AuthorizationError          get the permission (an ACL)
 ├── NotFoundError               create it, or correct the name
-├── AlreadyExistsError          go on, or choose another name
+├── AlreadyExistsError          continue, or choose another name
 ├── OffsetOutOfRangeError       seek to an offset that exists
-│   └── LogTruncatedError       seek to where the logs part, or go on behind what is lost
+│   └── LogTruncatedError       seek to divergent_offset, or continue after the lost records
 ├── TransactionAbortableError   abort the transaction, and do its work again
-├── CommitFailedError           poll to join the group again, and go on from what it committed
+├── CommitFailedError           poll to join the group again, and continue from its committed offsets
 ├── FencedError                 stop: another instance took over
-├── FatalError                  close the client, mend the cause, and make a new one
-├── UnknownOutcomeError         look whether the transaction was committed     (a TimeoutError too)
+├── FatalError                  close the client, fix the cause, and make a new one
+├── UnknownOutcomeError         check whether the transaction was committed    (a TimeoutError too)
 ├── UnsupportedError            use a newer broker, or do without
 ├── BrokerError                 any other error code of a broker; look at `code` and `retriable`
 ├── ProtocolError               bytes that do not decode       (a ValueError too)
@@ -78,16 +78,16 @@ class KafkaError(Exception):
 
     Attributes:
         kind: The precise failure, as a word: `"config"`, `"timeout"`, `"broker"`, ...
-        code: The broker's error code, if a broker answered with one.
+        code: The broker's error code, if a broker returned one.
         name: Kafka's name of that code, such as `"NOT_LEADER_OR_FOLLOWER"`.
         retriable: Whether the same call may succeed later.
         broker: The broker concerned, as `host:port`.
-        api: The API of Kafka's protocol that was called, such as `"Produce"`.
+        api: The API of the Kafka protocol that was called, such as `"Produce"`.
         topic: The topic concerned.
         partition: The partition concerned.
         cause: The cause alone; `str()` also shows the other attributes.
         attempts: How many attempts were made; 0 where the number has no meaning.
-        written: For a record that was not delivered: False if it is surely not in the log, None if that is unknown.
+        written: For a record that was not delivered: False if it is certainly not in the log, None if that is unknown.
         may_be_done: Whether a broker may have carried out what failed, by this attempt or by an earlier one whose
             response was lost. If False, nothing was changed.
         failures: For a call about several topics or partitions: the errors of those that failed, by name or by
@@ -117,7 +117,7 @@ class ConfigError(KafkaError, ValueError):
 
 
 class ArgumentError(KafkaError, ValueError):
-    """The call asks for something that can never work, such as a negative offset."""
+    """An argument of the call is invalid, such as a negative offset."""
 
     kind = "argument"
 
@@ -141,13 +141,13 @@ class NotKafkaError(UnreachableError):
 
 
 class KafkaTimeoutError(KafkaError, TimeoutError):
-    """The time was up before the answer came."""
+    """No response came in time."""
 
     kind = "timeout"
 
 
 class AuthenticationError(KafkaError):
-    """The broker refuses the client's credentials or certificate, or the client refuses the broker's certificate."""
+    """The broker rejects the client's credentials or certificate, or the client rejects the broker's certificate."""
 
     kind = "authentication"
 
@@ -161,7 +161,7 @@ class NotFoundError(KafkaError):
 
 
 class AlreadyExistsError(KafkaError):
-    """What the call should create exists already."""
+    """The resource that the call creates exists already."""
 
 
 class OffsetOutOfRangeError(KafkaError):
@@ -199,10 +199,10 @@ class TransactionAbortableError(KafkaError):
 
 
 class CommitFailedError(KafkaError):
-    """Offsets were not committed: the group has gone on, or goes on, without this consumer, or rebalances.
+    """Offsets were not committed: the group removed this consumer, or rebalances.
 
-    Poll: the consumer joins the group again, and reads on from what the group committed. Records that were read since
-    then may be read again, by this consumer or by another one.
+    Call `poll`: the consumer joins the group again, and reads on from the group's committed offsets. Records that were
+    read since then may be read again, by this consumer or by another one.
     """
 
     kind = "commit_failed"
@@ -215,7 +215,7 @@ class FencedError(KafkaError):
 
 
 class FatalError(KafkaError):
-    """The client cannot go on: close it, mend the cause, and make a new one."""
+    """The client cannot continue: close it, fix the cause, and make a new one."""
 
     kind = "fatal"
 
@@ -223,7 +223,7 @@ class FatalError(KafkaError):
 class UnknownOutcomeError(KafkaError, TimeoutError):
     """Whether a transaction was committed, or an acknowledgement counts, is not known: no broker confirmed it.
 
-    An attempt may have been carried out, also where `code` is that of a refused retry.
+    An attempt may have been carried out, even if `code` is the error of a retry.
     A producer settles its transaction before the next one begins, and logs how it ended. Records of a share group whose
     acknowledgement does not count are delivered again.
     """
@@ -232,13 +232,13 @@ class UnknownOutcomeError(KafkaError, TimeoutError):
 
 
 class UnsupportedError(KafkaError):
-    """The broker does not speak a version of the protocol that the call needs."""
+    """The broker does not support a version of the protocol that the call needs."""
 
     kind = "unsupported"
 
 
 class BrokerError(KafkaError):
-    """The broker answered with an error code that has no class of its own."""
+    """The broker returned an error code that has no class of its own."""
 
     kind = "broker"
 
@@ -254,8 +254,8 @@ class CorruptRecordError(ProtocolError):
 
     Attributes:
         offset: The first offset that a consumer could not read, where its partition stays; None from elsewhere.
-        next_offset: The offset after the damaged batch, or after the record that cannot be shown: a seek there passes
-            over it, and over nothing else. None where the bytes do not even tell where the batch ends.
+        next_offset: The offset after the damaged batch, or after the record that cannot be shown: a seek there skips
+            it, and nothing else. None if the end of the batch is unknown.
         data: The batch that holds the records, as the broker sent it; of bytes that are no batch, the first 64 KiB.
     """
 
@@ -266,11 +266,11 @@ class CorruptRecordError(ProtocolError):
 
 
 class DecodeError(ProtocolError):
-    """A key or value does not decode to the columns that its schema says.
+    """A key or value does not decode to the columns of its schema.
 
     Attributes:
         offset: The record's offset.
-        column: Where in the schema, such as `"order.items[3].price"`; empty if it is the value as a whole.
+        column: The place in the schema, such as `"order.items[3].price"`; empty if it is the value as a whole.
     """
 
     kind = "decode"
@@ -330,7 +330,7 @@ _BY_KIND: dict[str, type[KafkaError]] = {
     )
 }
 
-# What they leave to do is the same whatever code they come from.
+# Handlers do the same for every code of these kinds.
 _WHATEVER_CODE = frozenset({"abortable", "commit_failed", "fenced", "fatal", "outcome_unknown"})
 
 _BY_CODE: dict[str, type[KafkaError]] = {
@@ -364,11 +364,11 @@ def _from_native(text: str, facts: dict[str, object]) -> KafkaError:
     """Make the exception for an error of the Rust core, which calls this.
 
     Args:
-        text: What `str()` of the exception says.
+        text: The text that `str()` of the exception returns.
         facts: Attributes of the exception, `kind` among them.
 
     Returns:
-        An instance of the class that the broker's code asks for or, without one, the kind.
+        An instance of the class of the broker's code or, without one, of the kind.
     """
     kind = str(facts["kind"])
     by_kind = _BY_KIND[kind]

@@ -14,14 +14,14 @@ with ottla.Producer("localhost:9092") as producer, ottla.Consumer("localhost:909
             print(record.value)
 ```
 
-What is told:
+Exported metrics:
 
 | metric | from |
 |---|---|
 | `messaging.client.sent.messages`, `messaging.client.consumed.messages` | the client's own counters, by topic |
-| `messaging.client.operation.duration` | `send`, `send_many` and `send_arrow` until their fate is known, and `poll` |
+| `messaging.client.operation.duration` | `send`, `send_many` and `send_arrow` until the delivery result, and `poll` |
 | `messaging.process.duration` | `process` |
-| `kafka.producer.record_send_total`, ... | every metric of `metrics()`, named as by OpenTelemetry's Java agent |
+| `kafka.producer.record_send_total`, ... | every metric of `metrics()`, with the names of OpenTelemetry's Java agent |
 
 Counters cost nothing for each record: they are read when the SDK exports. Spans are one for each call. Records that go
 out in an Arrow table or column carry no trace context.
@@ -64,7 +64,7 @@ def __dir__() -> list[str]:
 
 
 _SCHEMA = "https://opentelemetry.io/schemas/1.34.0"
-# Those that the conventions ask for.
+# The buckets that the conventions require.
 _SECONDS = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10]
 _CLIENT = TypeVar("_CLIENT")
 # Seconds in which two looks at a client are of the same export.
@@ -94,7 +94,7 @@ def instrument(
         A client with the same methods.
 
     Raises:
-        TypeError: It is no client of ottla's.
+        TypeError: It is not an ottla client.
     """
     role = _role(client)
     observe(client, meter_provider=meter_provider)
@@ -114,7 +114,7 @@ def observe(client: object, *, meter_provider: MeterProvider | None = None) -> N
         meter_provider: Where metrics go; None is OpenTelemetry's global provider.
 
     Raises:
-        TypeError: It is no client of ottla's.
+        TypeError: It is not an ottla client.
     """
     role = _role(client)
     provider = meter_provider or metrics.get_meter_provider()
@@ -203,7 +203,7 @@ _HEADERS: _Headers[Any] = _Headers()
 
 
 class _Tools:
-    """What spans and durations are made with."""
+    """The tracer, the propagator and the histograms of a client."""
 
     __slots__ = ("operation_duration", "process_duration", "propagator", "tracer")
 
@@ -218,13 +218,13 @@ class _Tools:
         self.operation_duration: Histogram = meter.create_histogram(
             "messaging.client.operation.duration",
             unit="s",
-            description="Duration of a send, until its fate is known, or of a poll.",
+            description="Duration of a send, until its delivery result is known, or of a poll.",
             explicit_bucket_boundaries_advisory=_SECONDS,
         )
         self.process_duration: Histogram = meter.create_histogram(
             "messaging.process.duration",
             unit="s",
-            description="Duration of what is done with a record.",
+            description="Duration of the processing of a record.",
             explicit_bucket_boundaries_advisory=_SECONDS,
         )
         self.propagator: TextMapPropagator = propagator or propagate.get_global_textmap()
@@ -269,11 +269,11 @@ def _error_type(error: BaseException) -> str:
     return (isinstance(error, KafkaError) and error.name) or type(error).__qualname__
 
 
-# --- what is exported when the SDK asks
+# --- metrics that are collected when the SDK exports
 
 
 class _Observed:
-    """The instruments of one provider, which tell of all its clients."""
+    """The instruments of one provider, for all its clients."""
 
     def __init__(self, meter: Meter) -> None:
         self._clients: dict[str, weakref.WeakSet[Any]] = {}
@@ -293,7 +293,7 @@ class _Observed:
                 "messaging.client.sent.messages",
                 [self._sent],
                 unit="{message}",
-                description="Records that were sent, or given up.",
+                description="Records that were sent, or failed.",
             )
         if role == "consumer":
             self._meter.create_observable_counter(
@@ -326,7 +326,7 @@ class _Observed:
         return found
 
     def _sent(self, _: CallbackOptions) -> Iterable[Observation]:
-        # The first instrument that is asked: an export begins.
+        # The first instrument that is called: an export begins.
         self._seen.clear()
         for measured in self._all("producer"):
             for key, total in measured.select("record-send-total", group="producer-topic-metrics").items():
@@ -334,7 +334,7 @@ class _Observed:
                 failed = measured.value("record-error-total", group=key.group, topic=topic)
                 retried = measured.value("record-retry-total", group=key.group, topic=topic)
                 attributes = _attributes("send", "send", topic) | _client(key)
-                # What was sent twice is one message.
+                # A record that was sent twice is one message.
                 yield Observation(max(total - retried - failed, 0), attributes)
                 if failed:
                     yield Observation(failed, {**attributes, "error.type": "_OTHER"})
@@ -417,7 +417,7 @@ class _Wrapped:
 
 
 class _Sending:
-    """A send, from the call until its fate is known."""
+    """A send, from the call until its delivery result is known."""
 
     __slots__ = ("_attributes", "_begun", "_tools", "span")
 
@@ -438,7 +438,7 @@ class _Sending:
         return list(carrier.items())
 
     def follow(self, delivery: Any) -> Any:
-        """End when the fate of what was sent is known, which does not count as asking for it."""
+        """End when the delivery result is known. This does not count as observing the delivery."""
         call_when_done(delivery._watch(), self._done)  # noqa: SLF001 it is there for this
         return delivery
 

@@ -133,7 +133,7 @@ def test_the_leader_assigns_by_what_members_tell(address: str, topic: str, proto
         ("text", errors.ArgumentError, "must return bytes or None, not str"),
         ("type", errors.ArgumentError, "'sized' raised"),
         ("wrong", errors.ArgumentError, '"sized" gives partitions to "nobody", which is no member'),
-        ("stuck", errors.KafkaTimeoutError, "'sized' did not answer within 0.25 s"),
+        ("stuck", errors.KafkaTimeoutError, "'sized' did not return within 0.25 s"),
     ],
 )
 def test_an_assignor_that_fails_is_named_by_the_poll_and_asked_again(

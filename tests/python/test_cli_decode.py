@@ -120,7 +120,7 @@ def test_bytes_that_are_no_text_are_raw(tmp_path):
     ("given", "encoding", "message"),
     [
         ("no/such-file.bin", None, "there is no file 'no/such-file.bin'$"),
-        ("no/such/file", None, "there is no file 'no/such/file'; if it is the bytes themselves, say --base64"),
+        ("no/such/file", None, "there is no file 'no/such/file'; if it is the bytes themselves, add --base64"),
         ("012", "hex", "it is not hex either"),
         ("0 1 zz", "hex", "it is not hex either"),
         ("AAA", "base64", "it is not base64 either"),

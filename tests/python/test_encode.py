@@ -275,14 +275,14 @@ def test_what_encodes_is_checked_once_whoever_has_the_schema(registry):
 @pytest.mark.parametrize(
     ("schema", "options", "why"),
     [
-        (None, {"format": "csv"}, "format is one of 'json', 'avro'"),
+        (None, {"format": "csv"}, "format must be one of 'json', 'avro'"),
         (None, {"format": "avro"}, "needs a schema, or a registry"),
         ("{}", {}, "written as JSON without a schema"),
-        (None, {"subject": "s"}, "a subject is of a registry"),
-        (None, {"column": "headers"}, 'column is "key" or "value"'),
+        (None, {"subject": "s"}, "subject needs a registry"),
+        (None, {"column": "headers"}, 'column must be "key" or "value"'),
         (b"", {"format": "avro"}, "not bytes"),
         ("{", {"format": "avro"}, "is not JSON"),
-        (ottla.RegisteredSchema("JSON", "{}"), {"format": "avro"}, "of type JSON, and the format is 'avro'"),
+        (ottla.RegisteredSchema("JSON", "{}"), {"format": "avro"}, "of type JSON, but the format is 'avro'"),
         (
             ottla.RegisteredSchema("AVRO", '"int"'),
             {"format": "avro", "registry": ottla.SchemaRegistry("http://r")},
@@ -371,7 +371,7 @@ def test_a_registry_may_be_its_url_and_nothing_else(registry):
         for make in (ottla.Encoder, ottla.Decoder):
             with pytest.raises(errors.ArgumentError, match="registry is a SchemaRegistry or its URL, not"):
                 make(json.dumps(RECORD), "avro", registry=wrong)
-    with pytest.raises(errors.ConfigError, match="begins with http"):
+    with pytest.raises(errors.ConfigError, match="begin with http"):
         ottla.Encoder(json.dumps(RECORD), "avro", registry="localhost:8081")
 
 
@@ -440,5 +440,5 @@ def test_columns_that_can_never_be_declared():
     ]:
         with pytest.raises(errors.ArgumentError, match=why):
             ottla.Encoder(schema, "avro")
-    with pytest.raises(errors.ArgumentError, match="a schema is inferred for Avro alone"):
+    with pytest.raises(errors.ArgumentError, match="only Avro schemas can be inferred"):
         ottla.Encoder("infer", "protobuf", message="M")

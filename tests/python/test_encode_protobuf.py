@@ -106,6 +106,6 @@ def test_a_file_that_imports_others_is_not_registered_on_the_way(registry):
     outer.message_type.add(name="Out").field.add(name="in", number=1, type=11, type_name=".In", label=1)
     files = descriptor_pb2.FileDescriptorSet(file=[inner, outer]).SerializeToString()
     encoder = ottla.Encoder(files, "protobuf", registry=ottla.SchemaRegistry(registry.url))
-    with pytest.raises(errors.ArgumentError, match=r"imports inner.proto, which a registry wants"):
+    with pytest.raises(errors.ArgumentError, match=r"imports inner.proto, which a registry needs"):
         encoder.encode(pa.table({}), topic="orders")
     assert registry.requests == []

@@ -173,7 +173,7 @@ def test_what_names_folders(folder, tmp_path):
     with pytest.raises(ottla.errors.ArgumentError, match=r"partition 0 of topic mixed is in .*a\[b\].* and in .*other"):
         list(read_log(f"{tmp_path}/*"))
     odd.rename(tmp_path / "renamed")
-    with pytest.raises(ottla.errors.ArgumentError, match="does not say of which partition"):
+    with pytest.raises(ottla.errors.ArgumentError, match="does not contain the partition"):
         list(read_log(tmp_path / "renamed"))
     (tmp_path / "nothing").mkdir()
     for nothing in ("nothing", "no such", "nothing/*"):
@@ -226,7 +226,7 @@ def test_deleted_records_are_left_out(folder, copy):
     assert rows(read_log(copy)) == left
     assert list(open_log(copy).beginning_offsets().values()) == [77]
     (copy.parent / "log-start-offset-checkpoint").write_text("0\n1\nmixed 0\n")
-    with pytest.raises(ottla.errors.CorruptRecordError, match="log-start-offset-checkpoint does not hold"):
+    with pytest.raises(ottla.errors.CorruptRecordError, match="log-start-offset-checkpoint does not have"):
         list(read_log(copy))
 
 
@@ -548,7 +548,7 @@ def test_sizes_that_a_list_does_not_have(folder, memory, monkeypatch):
     wanted = [row for row in folder.records["mixed"] if row.partition == 0 and row.offset >= 20]
     assert rows(read_log("memory://backup/node1")) == wanted
     monkeypatch.setattr(MemoryFileSystem, "size", lambda self, path: None)
-    with pytest.raises(OSError, match="does not tell how many bytes"):
+    with pytest.raises(OSError, match="does not report the file's size"):
         list(read_log("memory://backup/node1/mixed-0"))
 
 

@@ -149,7 +149,7 @@ def test_another_server_is_asked_when_one_is_down(registry):
     with held_port() as port:
         dead = f"http://127.0.0.1:{port}"
         assert ottla.SchemaRegistry(f"{dead}, {registry.url}").latest("s").text == INT
-        with pytest.raises(errors.UnreachableError, match="does not give /subjects/s"):
+        with pytest.raises(errors.UnreachableError, match="did not return /subjects/s"):
             ottla.SchemaRegistry(dead, retries=1).latest("s")
 
 
@@ -172,11 +172,11 @@ def test_what_is_no_registry_is_said_so(registry, body):
 
 def test_options_that_can_never_work():
     for arguments, text in [
-        ({"url": "localhost:8081"}, "begins with http"),
+        ({"url": "localhost:8081"}, "begin with http"),
         ({"url": ""}, "needs a URL"),
         ({"url": "http://h", "auth": ("a", "b"), "token": "t"}, "exclude each other"),
         ({"url": "http://h", "timeout": 0}, "above 0"),
-        ({"url": "http://h", "headers": {"a: b": "c"}}, "header's name"),
+        ({"url": "http://h", "headers": {"a: b": "c"}}, "name of a header"),
         ({"url": "https://h", "ca": "/nowhere.pem"}, "certificates"),
     ]:
         with pytest.raises(errors.ConfigError, match=text):
@@ -199,9 +199,9 @@ def test_a_password_in_a_url_is_refused_and_not_shown(url):
         ottla.SchemaRegistry(url)
     assert "cret" not in "".join(map(repr, [raised.value, raised.value.__cause__, raised.value.__context__]))
     for wrong in ["http://host:port", "http://host:99999", "http://[::1", "http://"]:
-        with pytest.raises(errors.ConfigError, match="begins with http"):
+        with pytest.raises(errors.ConfigError, match="begin with http"):
             ottla.SchemaRegistry(wrong)
-    with pytest.raises(errors.ConfigError, match="ends with its path") as raised:
+    with pytest.raises(errors.ConfigError, match="end with its path") as raised:
         ottla.SchemaRegistry("http://host/?token=secret")
     assert "secret" not in str(raised.value)
 

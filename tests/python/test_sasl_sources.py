@@ -277,10 +277,10 @@ def trickle(handler: Handler) -> None:
         ((429, b"later"), Unavailable, "429"),
         ((302, b"http://127.0.0.1:1/other"), Refused, "redirect"),
         ((200, b"x" * (2 << 20)), Refused, "more than 1048576 bytes"),
-        ((200, b"not json"), Refused, "without an access_token"),
-        ((200, b"[" * 100_000), Refused, "without an access_token"),
-        ((200, {"access_token": 7}), Refused, "without an access_token"),
-        ((200, ["access_token"]), Refused, "without an access_token"),
+        ((200, b"not json"), Refused, "returned no access_token"),
+        ((200, b"[" * 100_000), Refused, "returned no access_token"),
+        ((200, {"access_token": 7}), Refused, "returned no access_token"),
+        ((200, ["access_token"]), Refused, "returned no access_token"),
     ],
 )
 def test_an_endpoint_that_gives_no_token_says_why(answer, kind, said):
@@ -290,9 +290,9 @@ def test_an_endpoint_that_gives_no_token_says_why(answer, kind, said):
 
 
 def test_a_request_has_an_end():
-    with serving(token=(200, trickle)) as server, pytest.raises(Unavailable, match="within|cannot be asked"):
+    with serving(token=(200, trickle)) as server, pytest.raises(Unavailable, match="within|the request to"):
         _http.request("GET", server.url + "/token", timeout=0.5)
-    with pytest.raises(Unavailable, match="cannot be asked"):
+    with pytest.raises(Unavailable, match="the request to .* failed"):
         _http.request("GET", "http://127.0.0.1:1/", timeout=5)
 
 
@@ -587,11 +587,11 @@ def test_aws_credentials_come_from_the_container():
         }
         assert find(environment) == Environment.FOUND
         assert server.asked[0][2]["authorization"] == "tk"
-        with pytest.raises(Refused, match="did not answer with JSON"):
+        with pytest.raises(Refused, match="returned no JSON object"):
             find({"AWS_CONTAINER_CREDENTIALS_FULL_URI": server.url + "/bad"})
     with pytest.raises(Refused, match="must begin with https"):
         find({"AWS_CONTAINER_CREDENTIALS_FULL_URI": "http://192.0.2.1/role"})
-    with pytest.raises(Refused, match="cannot stand in a header"):
+    with pytest.raises(Refused, match="a header cannot contain"):
         find({**environment, "AWS_CONTAINER_AUTHORIZATION_TOKEN": "a\r\nb"})
 
 
@@ -608,7 +608,7 @@ def test_aws_credentials_come_from_the_machine():
         assert [asked[0] for asked in server.asked] == ["PUT", "GET", "GET"]
         assert server.asked[1][2]["x-aws-ec2-metadata-token"] == "session"
         server.answers["/" + roles.replace("__", "/")] = (200, b"../../elsewhere")
-        with pytest.raises(Refused, match="a role that is none"):
+        with pytest.raises(Refused, match="an invalid role name"):
             find(environment)
     with pytest.raises(Refused, match="no AWS credentials were found"):
         find({**environment, "AWS_EC2_METADATA_SERVICE_ENDPOINT": "http://127.0.0.1:1"})

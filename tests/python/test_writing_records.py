@@ -170,7 +170,7 @@ def test_values_are_bytes_like():
         ([], {"leader_epoch": -(2**31) - 1}, ArgumentError, "leader_epoch is an int32, and was -2147483649"),
         ([], {"producer_id": 2**63}, ArgumentError, "producer_id is an int64, and was 9223372036854775808"),
         ([], {"base_offset": 2**63}, ArgumentError, "base_offset is an int64, and was 9223372036854775808"),
-        ([], {"magic": 0, "timestamp_type": "append"}, ArgumentError, "magic 0 has no place for timestamps"),
+        ([], {"magic": 0, "timestamp_type": "append"}, ArgumentError, "magic 0 has no timestamps"),
         (
             [Record(), Record(timestamp=5)],
             {"magic": 0},

@@ -402,7 +402,7 @@ def test_tasks_of_a_split_are_those_of_spark(both):
 ONCE = {"fetchOffset.numRetries": "1", "fetchOffset.retryIntervalMs": "1"}
 # What both refuse, what Spark's own source says of it, and what ours says; regular expressions.
 REFUSED = [
-    ({}, "One of the following options must be specified", "one of the options subscribe, .* must say what to read"),
+    ({}, "One of the following options must be specified", "one of the options subscribe, .* must be set"),
     (
         {"subscribe": "mixed", "subscribePattern": "mixed"},
         "Only one of the following options can be specified",
@@ -545,7 +545,7 @@ REFUSED_OF_STREAMS = [
     (
         {"subscribe": "deleted", "startingOffsets": '{"deleted": {"0": 5, "1": 7, "2": 9}}'},
         "Some data may have been missed|Some data may have been lost|OffsetOutOfRange",
-        "option startingOffsets asks for offset 5 of deleted",
+        "option startingOffsets requests offset 5 of deleted",
     ),
     (
         {"subscribe": "mixed", "startingTimestamp": at(10_000)},

@@ -115,7 +115,7 @@ def test_a_stream_says_at_the_end_of_its_trace_what_is_wrong(driver, copy):
     another = "was written with shards=2, and now with shards=1"
     said = query.run(driver, options=options)
     # The task that fails first ends the query: mostly that of shard 1, which need not ask Kafka.
-    first = "has more tasks than option shards says (1): call .repartition(1) before the write"
+    first = "has more tasks than option shards allows (1): call .repartition(1) before the write"
     assert first in said or another in said, said
     said = query.run(driver, options=options, repartition=1)
     assert another in said, said

@@ -102,7 +102,7 @@ def test_what_holds_no_record_has_no_bytes(kafka):
 def test_a_broker_that_does_not_answer_ends_a_sample_at_its_deadline(kafka):
     kafka.ignore("Fetch", count=1_000_000)
     waiting = kafka_log.KafkaLog(options(kafka, **{"kafkaConsumer.pollTimeoutMs": "2000"}))
-    with pytest.raises(KafkaTimeoutError, match="t-0: nothing came for 2 s to tell the size of records"):
+    with pytest.raises(KafkaTimeoutError, match="t-0: no records came for 2 s to measure their size"):
         waiting.record_bytes({("t", 0): 0}, {("t", 0): 100})
 
 

@@ -204,11 +204,11 @@ def test_protobuf_by_a_file_of_descriptors(tmp_path):
         ),
         (
             {"value.format": "avro", "value.schema.registry.subject": "s"},
-            "wants a registry: set option schema.registry.url",
+            "needs a registry: set option schema.registry.url",
         ),
         (
             {"value.format": "avro", "schema.registry.url": "http://h", "schema.registry.basic.auth.user.info": "u"},
-            "basic.auth.user.info is a user and a password with a colon",
+            "basic.auth.user.info must be a user and a password with a colon",
         ),
         (
             {"value.format": "avro", "schema.registry.url": "http://h", "value.schema.registry.version": "0"},
@@ -227,10 +227,10 @@ def test_options_that_cannot_be(given, why):
 @pytest.mark.parametrize(
     ("given", "why"),
     [
-        ({"value.format": "json"}, "option value.format is json, which does not tell its fields: give .schema(...)"),
+        ({"value.format": "json"}, "option value.format is json, which does not contain its fields: give .schema(...)"),
         (
             {"key.format": "csv"},
-            "option key.format is csv, which does not tell its fields: give .schema(...), option key.",
+            "option key.format is csv, which does not contain its fields: give .schema(...), option key.",
         ),
         ({"value.format": "avro", "value.schema": '{"type":"rec"}'}, "option value.schema: "),
         ({"value.format": "json", "value.schema": '{"type":"struct"}'}, "is not the JSON of a schema of Spark"),
@@ -269,7 +269,7 @@ def test_frames_that_cannot_be(given, why):
         ([("value", ITEM)], {"value.format": "string"}, "column value has type struct<item:string,price:decimal(8,2)>"),
         ([("value", ITEM)], {"value.format": "csv", "value.schema": StructType([StructField("x", LongType())]).json()}, "option value.schema has no field item; its fields are x"),
         ([("value", ITEM)], {"value.format": "avro"}, "Avro data does not tell its schema"),
-        ([("value", ITEM)], {"value.format": "protobuf"}, "option value.format is protobuf, which does not tell its fields"),
+        ([("value", ITEM)], {"value.format": "protobuf"}, "option value.format is protobuf, which does not contain its fields"),
     ],
 )  # fmt: skip
 def test_schemas_of_users_that_cannot_be(columns_, given, why):
@@ -331,11 +331,11 @@ def test_avro_that_is_never_null_is_read_as_the_schema_of_the_user():
 
 def test_protobuf_that_is_never_null_is_refused(tmp_path):
     given = {"value.format": "protobuf", "value.schema.file": str(described(tmp_path)), "value.message": "Whole"}
-    with pytest.raises(ValueError, match=r"option value.schema does not say that int64 is never null, .* NOT NULL"):
+    with pytest.raises(ValueError, match=r"option value.schema allows null for int64, .* NOT NULL"):
         columns(given, never_null("int64"))
     lines = ArrayType(StructType([StructField("sku", StringType(), nullable=False)]))
     user = StructType([StructField("value", StructType([StructField("lines", lines)]))])
-    with pytest.raises(ValueError, match="does not say that lines is never null"):
+    with pytest.raises(ValueError, match="allows null for lines"):
         columns(given, user)
     user = StructType([StructField("value", StructType([StructField("many_int64", ArrayType(LongType(), False))]))])
     columns(given, user)
@@ -365,7 +365,9 @@ def test_a_registry_by_its_options():
     assert value.has_ids
     assert "s3" not in repr(parse(**given))
     assert not parse(**given, **{"value.framed": "false"}).typed.value.has_ids
-    with pytest.raises(ValueError, match=r"options schema.registry.\*: a schema registry's URL begins with http"):
+    with pytest.raises(
+        ValueError, match=r"options schema.registry.\*: the URL of a schema registry must begin with http"
+    ):
         parse(**{**given, "value.schema.registry.url": "c:3"}).typed.value.registry.client()
 
 

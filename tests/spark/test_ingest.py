@@ -511,7 +511,7 @@ def test_a_terminal_has_one_line_that_moves():
     clock[0] = 0.5
     report.progress([progress(7, 1000, 1500, 1500)], 0)
     report.end(0)
-    report.say("done")
+    report.write("done")
     assert out.getvalue().split("\r\x1b[K") == [
         "",
         "job: starting Spark",

@@ -108,7 +108,7 @@ def test_the_example_is_right_and_shows_every_key():
         (GOOD + "[dead-letters]\n", None),
         (GOOD + '[dead-letters]\ntopic = "a"\nfolder = "b"\n', "[dead-letters] topic and folder exclude each other"),
         (GOOD + '[dead-letters]\ntopic = "orders"\n', "[source] option deadLetterTopic is orders, which option subscribe reads"),
-        (changed("maxOffsetsPerTrigger = 1_000", 'mode = "FAILFAST"') + '[dead-letters]\ntopic = "a"\n', "[source] mode is what [dead-letters] says"),
+        (changed("maxOffsetsPerTrigger = 1_000", 'mode = "FAILFAST"') + '[dead-letters]\ntopic = "a"\n', "[source] mode is set by [dead-letters]"),
         (re.sub(r'"value.*\n', "", GOOD) + '[dead-letters]\nfolder = "a"\n', "[dead-letters] folder has no meaning while [source] decodes nothing"),
     ],
 )  # fmt: skip

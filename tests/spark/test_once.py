@@ -98,11 +98,11 @@ def test_a_task_knows_its_part():
 
 
 def test_a_task_without_a_part_is_refused():
-    with pytest.raises(ExactlyOnceError, match="only inside of Spark's tasks"):
+    with pytest.raises(ExactlyOnceError, match="only in Spark tasks"):
         Task.current(ONCE)
     with (
         inside(4, batch=1),
-        pytest.raises(ExactlyOnceError, match=r"more tasks .* shards says \(4\).*repartition\(4\)"),
+        pytest.raises(ExactlyOnceError, match=r"more tasks .* shards allows \(4\).*repartition\(4\)"),
     ):
         Task.current(ONCE)
     with inside(0), pytest.raises(ExactlyOnceError, match="write in foreachBatch, with option version"):
@@ -111,8 +111,8 @@ def test_a_task_without_a_part_is_refused():
 
 def test_a_mark_is_read_as_it_was_told():
     mark = Mark(12, "q", 4, 5000)
-    assert mark.told().offset == 13
-    assert Mark.read("g", mark.told()) == mark
+    assert mark.to_offset().offset == 13
+    assert Mark.read("g", mark.to_offset()) == mark
     for foreign in ("", "x", "[]", "{}", '{"query": "q"}', '{"query": "q", "shards": [], "rows": 1}'):
         with pytest.raises(ExactlyOnceError, match="group g holds offset 5 with the text .* no write of ottla"):
             Mark.read("g", OffsetAndMetadata(5, foreign))
@@ -138,9 +138,7 @@ def test_batches_go_by_their_version():
     assert written(BATCHES, Task(0, 7, ""), None, list) is None
     assert written(BATCHES, Task(0, 7, ""), mark(3, ""), list) is None
     assert written(BATCHES, Task(0, 7, ""), mark(7, ""), list) == mark(7, "")
-    with pytest.raises(
-        ExactlyOnceError, match="written batch 8 already, while option version says 7: versions .* grow"
-    ):
+    with pytest.raises(ExactlyOnceError, match="written batch 8 already, while option version is 7: versions .* grow"):
         written(BATCHES, Task(0, 7, ""), mark(8, ""), list)
 
 
@@ -169,7 +167,7 @@ def test_a_shard_without_a_mark_finds_by_the_others_that_the_query_was_set_back(
     with pytest.raises(ExactlyOnceError, match="another shard of orders has written batch 6 .* query is at batch 5"):
         written(ONCE, Task(1, 5, "q"), None, lambda: [mark(4), mark(6)])
     assert written(ONCE, Task(1, 5, "q"), None, lambda: [mark(5)]) is None, "the others may be faster"
-    with pytest.raises(ExactlyOnceError, match="another shard of orders .* while option version says 7: .* must grow"):
+    with pytest.raises(ExactlyOnceError, match="another shard of orders .* while option version is 7: .* must grow"):
         written(BATCHES, Task(1, 7, ""), None, lambda: [mark(8, "")])
 
 

@@ -75,7 +75,7 @@ def test_names_in_any_case_as_spark_takes_them():
             for name in ("minPartitions", "maxRecordsPerPartition", "maxBytesPerPartition")
         ),
         ({"minOffsetsPerTrigger": "8", "maxOffsetsPerTrigger": "7"}, "minOffsetsPerTrigger (8) is above maxOffsetsPer"),
-        ({"maxTriggerDelay": "soon"}, "maxTriggerDelay must be a time with a unit of Spark's"),
+        ({"maxTriggerDelay": "soon"}, "maxTriggerDelay must be a time with a Spark unit"),
         ({"maxTriggerDelay": "3weeks"}, "not '3weeks'"),
         ({"maxBytesPerTrigger": "1k"}, "maxBytesPerTrigger must be"),
         ({"fetchOffset.numRetries": "0"}, "fetchOffset.numRetries must be"),
@@ -92,7 +92,7 @@ def test_names_in_any_case_as_spark_takes_them():
         ({"maxOffsetsPerTrigger": "many"}, "not 'many'"),
         ({"includeHeaders": "yes"}, "includeHeaders must be true or false, not 'yes'"),
         ({"kafkaConsumer.pollTimeoutMs": "-1"}, "pollTimeoutMs"),
-        ({"kafka.auto.offset.reset": "earliest"}, "kafka.auto.offset.reset cannot be set: say where to begin"),
+        ({"kafka.auto.offset.reset": "earliest"}, "kafka.auto.offset.reset cannot be set: use startingOffsets"),
         ({"kafka.key.deserializer": "x"}, "kafka.key.deserializer cannot be set"),
         ({"kafka.value.deserializer": "x"}, "kafka.value.deserializer cannot be set"),
         ({"kafka.enable.auto.commit": "true"}, "kafka.enable.auto.commit cannot be set"),
@@ -124,7 +124,7 @@ def test_what_to_read():
     assert topics(subscribePattern=" orders-.* ") == Topics(pattern="orders-.*")
     assert topics(assign='{"t": [1, 0]}') == Topics(assigned=(("t", 0), ("t", 1)))
     for given, why in [
-        ({}, "one of the options subscribe, subscribePattern and assign must say what to read"),
+        ({}, "one of the options subscribe, subscribePattern and assign must be set"),
         ({"subscribePattern": ""}, "option subscribePattern is empty"),
         ({"subscribePattern": "(a"}, r"option subscribePattern is not a regular expression.*\(a"),
         ({"assign": "t"}, "option assign must be JSON"),

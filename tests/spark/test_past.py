@@ -98,7 +98,7 @@ def test_a_topic_made_anew_is_named_with_ids_and_offsets():
     assert plan.latest({AT: 20}) == {AT: 50}
     log.ids, log.held = {"t": "id-2"}, {AT: (0, 90)}
     why = (
-        r"topic t was deleted and made anew: .* id id-1 \(t-0 to offset 50\), and the one with id id-2 .*failOnDataLoss"
+        r"topic t was deleted and recreated: .* id id-1 \(t-0 to offset 50\), and the one with id id-2 .*failOnDataLoss"
     )
     for _ in range(2):
         with pytest.raises(DataLossError, match=why):
@@ -200,7 +200,7 @@ def test_a_running_query_notices_a_topic_made_anew(topic, tmp_path):
     finally:
         query.stop()
     assert was != now
-    told = f"topic {t.name} was deleted and made anew: the stream has read the topic with id {was} ({t.name}-0 to offset 5)"
+    told = f"topic {t.name} was deleted and recreated: the stream has read the topic with id {was} ({t.name}-0 to offset 5)"
     assert told in str(raised.value)
     assert f"the one with id {now} has other records" in str(raised.value)
     kept = (tmp_path / "offsets" / "0").read_text().splitlines()[-1]

@@ -205,7 +205,7 @@ def test_a_group_that_has_committed_nothing_may_be_misspelt(log):
 
 def test_a_commit_that_is_gone_is_data_loss(log):
     log.commits["g"] = {("t", 0): 7, ("t", 1): 2}
-    with pytest.raises(DataLossError, match="option startingOffsets asks for offset 7 of t-0, which holds 10 to 50"):
+    with pytest.raises(DataLossError, match="option startingOffsets requests offset 7 of t-0, which holds 10 to 50"):
         planner(log, startingOffsets="group:g").initial()
     with pytest.warns(DataLossWarning):
         assert planner(log, startingOffsets="group:g", failOnDataLoss="false").initial() == {("t", 0): 10, ("t", 1): 2}

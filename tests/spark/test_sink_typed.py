@@ -212,7 +212,7 @@ def test_a_registry_has_the_schema_of_the_topic(topic, spark, registry):
     t = topic(1)
     given = {"value.format": "avro", "schema.registry.url": registry.url}
     text = {"value.schema": json.dumps(ORDER)}
-    with pytest.raises(PySparkException, match="does not have this schema, and it is not registered on the way"):
+    with pytest.raises(PySparkException, match="does not have this schema, and automatic registration is off"):
         write(orders(spark, {}), t, **given, **text, **{"schema.registry.auto.register.schemas": "false"})
     write(orders(spark, {}), t, **given, **text)
     # It is there now, also as the latest of the subject.

@@ -124,5 +124,5 @@ def test_a_topic_that_was_recreated_since_is_noticed(spark, bootstrap, stored, t
         )
         writer = frame.writeStream.format("noop").option("checkpointLocation", str(folder / "checkpoint"))
         started = begun(writer.trigger(availableNow=True).start)
-    with pytest.raises(Exception, match=f"topic {TOPIC} was deleted and made anew"):
+    with pytest.raises(Exception, match=f"topic {TOPIC} was deleted and recreated"):
         wait_for_end(started)

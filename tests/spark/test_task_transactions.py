@@ -141,7 +141,7 @@ def test_rows_name_their_topics(sink):
 def test_versions_of_batches(sink):
     for version in (3, 3, 5):
         sink.write([rows(str(version))], batch=None, version=str(version))
-    with pytest.raises(ExactlyOnceError, match="written batch 5 already, while option version says 4"):
+    with pytest.raises(ExactlyOnceError, match="written batch 5 already, while option version is 4"):
         sink.write([rows("4")], batch=None, version="4")
     assert sink.committed() == ["3", "5"]
 

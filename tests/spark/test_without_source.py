@@ -156,8 +156,8 @@ def test_two_queries_on_a_checkpoint_are_told_apart(topic, tmp_path):
     [
         ("v1\n{}\n{}\n{}", "is not of a stream with one source"),
         ("v2\n{}\n{}", "is not of a stream with one source"),
-        ('v1\n{}\n{"timestamp":5}', "holds no offsets of Kafka"),
-        ("v1\n{}\n-", "holds no offsets of Kafka"),
+        ('v1\n{}\n{"timestamp":5}', "holds no Kafka offsets"),
+        ("v1\n{}\n-", "holds no Kafka offsets"),
     ],
 )
 def test_the_checkpoint_of_something_else_is_refused(topic, tmp_path, text, said):

@@ -1,4 +1,4 @@
-"""What PyInstaller asks ottla for: the folder that has its hook. The entry point `pyinstaller40` names it."""
+"""The folder with ottla's PyInstaller hook. The entry point `pyinstaller40` names it."""
 
 from __future__ import annotations
 

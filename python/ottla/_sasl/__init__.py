@@ -1,11 +1,11 @@
-"""What clients need from Python to authenticate: tokens, documents signed for AWS, Kerberos tickets.
+"""Authentication of clients in Python: tokens, documents signed for AWS, Kerberos tickets.
 
 Threads of the Rust runtime never attach to Python. They put requests into a queue of the process and, if it was empty,
-ring a descriptor. A thread of Python's, which starts with the first such client, takes them and gives each a thread of
-its own, since one may wait for a server: authentications are few.
+write to a file descriptor. A Python thread, which starts with the first such client, takes the requests and starts a
+thread for each, because a request may wait for a server: authentications are few.
 
 ```text
-connection's task ── request ──▶ SaslQueue ──▶ thread "ottla-sasl" ──▶ a thread for the request ── answer ──▶ the task
+connection's task ── request ──▶ SaslQueue ──▶ thread "ottla-sasl" ──▶ a thread for the request ── response ──▶ the task
 ```
 """
 
@@ -27,16 +27,16 @@ if TYPE_CHECKING:
     from ottla._ottla import SaslRequest
 
     class Provider(Protocol):
-        """Answers the requests of one client's connections, from any thread."""
+        """Serves the requests of one client's connections, from any thread."""
 
         def answer(self, request: SaslRequest) -> None:
             """Call `request.answer`, or raise."""
 
         def forget(self) -> None:
-            """The broker did not accept what was given: do not give it again."""
+            """The broker rejected the credentials: do not return them again."""
 
         def end(self, connection: int) -> None:
-            """The connection asks nothing more."""
+            """The connection makes no further requests."""
 
 
 class _Server:
@@ -62,14 +62,14 @@ def _dispatch(request: SaslRequest) -> None:
 
 
 def serve(request: SaslRequest) -> None:
-    """Answer a request, or say why not. Nothing is raised: the error belongs to the connection."""
+    """Serve a request, or fail it with the reason. Nothing is raised: the error belongs to the connection."""
     try:
         request.provider.answer(request)
     except Unavailable as error:
         request.fail(str(error), passes=True)
     except Refused as error:
         request.fail(str(error))
-    except BaseException as error:  # noqa: BLE001 a bug of ours, but the connection must hear of it
+    except BaseException as error:  # noqa: BLE001 a bug of ours, but the connection must fail with it
         request.fail(f"the {request.kind} could not be made: {shown(error)}")
 
 
@@ -84,7 +84,7 @@ def queue() -> SaslQueue:
 def provider(
     mechanism: str, settings: dict[str, str], login: dict[str, str], token: Callable[[], Any] | None
 ) -> Provider:
-    """Make the provider that a client's settings ask for.
+    """Make the provider for a client's settings.
 
     Args:
         mechanism: `OAUTHBEARER`, `AWS_MSK_IAM` or `GSSAPI`.
@@ -93,7 +93,7 @@ def provider(
         token: `sasl_token`.
 
     Raises:
-        ConfigError: The settings do not say where tokens come from, or contradict each other.
+        ConfigError: The settings have no source of tokens, or contradict each other.
     """
     # Imported when needed: most clients never authenticate, and importing ottla stays fast.
     if mechanism == "OAUTHBEARER":
@@ -112,7 +112,7 @@ def provider(
 
 
 def _source(settings: dict[str, str], login: dict[str, str], token: Callable[[], Any] | None) -> Callable[[], Any]:
-    """Where tokens come from."""
+    """The source of tokens."""
     endpoint = settings.get("sasl.oauthbearer.token.endpoint.url")
     is_oidc = settings.get("sasl.oauthbearer.method", "").lower() == "oidc" or bool(endpoint)
     if token is not None:

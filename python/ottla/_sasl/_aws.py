@@ -1,8 +1,8 @@
-"""AWS_MSK_IAM: the signed document that a broker of Amazon MSK takes, and the credentials that sign it.
+"""AWS_MSK_IAM: the signed document that Amazon MSK brokers accept, and the credentials that sign it.
 
-Credentials come from botocore if it is installed. Otherwise they come from where AWS's own tools look: the environment,
-the files of a profile, a web identity, the container's and the machine's role. Without botocore nothing is run because
-a file names it (`credential_process`), and there is no SSO.
+Credentials come from botocore if it is installed. Otherwise they come from the same places as in AWS's own tools: the
+environment, the files of a profile, a web identity, the container's role and the instance's role. Without botocore,
+`credential_process` and SSO are not supported: no program that a file names is run.
 """
 
 from __future__ import annotations
@@ -31,18 +31,19 @@ if TYPE_CHECKING:
 
 SERVICE = "kafka-cluster"
 ACTION = "kafka-cluster:Connect"
-# Seconds for which a document is good; brokers take no more.
+# Seconds for which a document is valid; brokers accept no more.
 EXPIRES = 900
 _VERSION = "2020_10_22"
 _AGENT = "ottla"
-# Brokers' names end so: b-1.name.id.c2.kafka.us-east-1.amazonaws.com
+# The end of brokers' names: b-1.name.id.c2.kafka.us-east-1.amazonaws.com
 _HOST = re.compile(r"\.kafka(?:-serverless)?\.([a-z0-9-]+)\.amazonaws\.com(?:\.cn)?\.?$")
-# Where the roles of containers and machines are told, without TLS, on links that end at the machine.
+# Metadata endpoints for the roles of containers and instances: without TLS, on link-local
+# addresses.
 _CONTAINERS = "169.254.170.2"
 _MACHINE = "http://169.254.169.254"
 _LINK_LOCAL = frozenset({_CONTAINERS, "169.254.169.254", "169.254.170.23", "fd00:ec2::23", "fd00:ec2::254"})
 _NEAR = 3.0
-# Seconds before their end at which credentials are fetched anew.
+# Seconds before their expiry at which credentials are fetched again.
 _EARLY = 300.0
 _OK = 200
 _LONGEST_FILE = 1 << 20
@@ -59,7 +60,7 @@ class MskIam:
         self._profile = settings.get("sasl.aws.profile") or login.get("awsProfileName") or None
         self._sts_region = self._region or login.get("awsStsRegion")
         self._sources = Sources(os.environ, self._profile, self._sts_region, login.get("awsRoleSessionName"))
-        # Made with the first document, on a thread that may wait: to import botocore takes a while.
+        # Made with the first document, on a thread that may wait: importing botocore takes a while.
         self._find: Callable[[], Credentials] | None = None
         role = login.get("awsRoleArn")
         if token is not None:
@@ -95,7 +96,7 @@ class MskIam:
         return self._find()
 
     def forget(self) -> None:
-        """Fetch the credentials anew next time."""
+        """Fetch the credentials again next time."""
         self._refused = True
 
     def end(self, connection: int) -> None:
@@ -111,7 +112,7 @@ def document(host: str, region: str, credentials: Credentials, at: datetime) -> 
 
 
 def region_of(host: str, environment: Mapping[str, str]) -> str:
-    """Tell a broker's region by its name, or else by the environment."""
+    """Return a broker's region, from its name or else from the environment."""
     found = _HOST.search(host.lower())
     region = found[1] if found else environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION")
     if not region:
@@ -120,7 +121,7 @@ def region_of(host: str, environment: Mapping[str, str]) -> str:
 
 
 def read(result: Any) -> Credentials:
-    """Read what a `sasl_token` returned: an access key, a secret key and perhaps a session token.
+    """Read the result of a `sasl_token`: an access key, a secret key and perhaps a session token.
 
     They come as a tuple, or as an object with `access_key`, `secret_key` and `token`, such as botocore's.
     """
@@ -132,7 +133,7 @@ def read(result: Any) -> Credentials:
         parts = (result[0], result[1], result[2] if len(result) > 2 else None)
     else:
         raise Refused(
-            f"sasl_token returned {type(result).__name__}; for AWS_MSK_IAM it returns (access_key, secret_key) or "
+            f"sasl_token returned {type(result).__name__}; for AWS_MSK_IAM it must return (access_key, secret_key) or "
             "(access_key, secret_key, session_token)"
         )
     access, secret, session = parts
@@ -144,7 +145,7 @@ def read(result: Any) -> Credentials:
 
 
 class Sources:
-    """Where credentials may be found, in the order of AWS's own tools."""
+    """The sources of credentials, in the order of AWS's own tools."""
 
     def __init__(
         self, environment: Mapping[str, str], profile: str | None, region: str | None, session: str | None = None
@@ -158,8 +159,8 @@ class Sources:
         """Find credentials.
 
         Raises:
-            Refused: There are none, or they are not what they should be.
-            Unavailable: Who has them cannot be asked.
+            Refused: There are none, or they are invalid.
+            Unavailable: The server that has them did not respond.
         """
         sources = [self._environment, self._web_identity, self._files, self._container, self._machine]
         if self._profile:
@@ -171,7 +172,7 @@ class Sources:
             raise Refused(f"AWS's files have no profile {self._profile} with credentials (sasl.aws.profile)")
         raise Refused(
             "no AWS credentials were found: not in the environment (AWS_ACCESS_KEY_ID), not in ~/.aws/credentials, and "
-            "neither the container nor the machine has a role"
+            "neither the container nor the instance has a role"
         )
 
     def _environment(self) -> Credentials | None:
@@ -222,7 +223,7 @@ class Sources:
                 raise Refused(f"{path} is too large for a file of profiles")
             parser.read_string(path.read_text(encoding="utf-8"))
         except (configparser.Error, OSError, ValueError) as error:
-            # What the parser says may repeat a line.
+            # The parser's message may repeat a line of the file.
             raise Refused(f"{path} cannot be read: {type(error).__name__}") from None
         return {name: dict(parser.items(name)) for name in parser.sections()}
 
@@ -263,16 +264,16 @@ class Sources:
         if base:
             scope = Scope(region, "sts", datetime.now(UTC))
             headers = authorization("POST", {**headers, "host": urlsplit(url).netloc}, body, base, scope)
-        answer = _http.request("POST", url, headers=headers, body=body)
-        text = answer.body.decode("utf-8", "replace")
-        self._succeeded(answer, f"assuming {form['RoleArn']}", _element(text, "Message"))
+        response = _http.request("POST", url, headers=headers, body=body)
+        text = response.body.decode("utf-8", "replace")
+        self._succeeded(response, f"assuming {form['RoleArn']}", _element(text, "Message"))
         access, secret = _element(text, "AccessKeyId"), _element(text, "SecretAccessKey")
         token, expires = _element(text, "SessionToken"), _element(text, "Expiration")
         if not (access and secret and token):
-            raise Refused("AWS's token service answered without credentials")
+            raise Refused("the AWS token service (STS) returned no credentials")
         return Credentials(access, secret, token, _time(expires))
 
-    # --- roles of containers and machines
+    # --- roles of containers and instances
 
     def _container(self) -> Credentials | None:
         relative, full = (self._env.get(f"AWS_CONTAINER_CREDENTIALS_{kind}_URI") for kind in ("RELATIVE", "FULL"))
@@ -291,11 +292,11 @@ class Sources:
                 ) from None
         if token:
             if not token.isprintable():
-                raise Refused("AWS_CONTAINER_AUTHORIZATION_TOKEN has characters that cannot stand in a header")
+                raise Refused("AWS_CONTAINER_AUTHORIZATION_TOKEN has characters that a header cannot contain")
             headers["Authorization"] = token
-        answer = _http.request("GET", url, headers=headers)
-        self._succeeded(answer, "the container's role")
-        return self._role(answer.body)
+        response = _http.request("GET", url, headers=headers)
+        self._succeeded(response, "the container's role")
+        return self._role(response.body)
 
     def _machine(self) -> Credentials | None:
         if self._env.get("AWS_EC2_METADATA_DISABLED", "").lower() == "true":
@@ -304,39 +305,39 @@ class Sources:
         self._check("AWS_EC2_METADATA_SERVICE_ENDPOINT", base, _LINK_LOCAL)
         lifetime = {"X-aws-ec2-metadata-token-ttl-seconds": "300"}
         try:
-            answer = _http.request("PUT", f"{base}/latest/api/token", headers=lifetime, timeout=_NEAR)
+            response = _http.request("PUT", f"{base}/latest/api/token", headers=lifetime, timeout=_NEAR)
         except Unavailable:
-            # No machine of AWS.
+            # Not an AWS instance.
             return None
-        self._succeeded(answer, "the machine's metadata")
-        token = answer.body.decode("ascii", "replace").strip()
+        self._succeeded(response, "the instance metadata")
+        token = response.body.decode("ascii", "replace").strip()
         if not token.isprintable():
-            raise Refused("the machine's metadata has a token that cannot stand in a header")
+            raise Refused("the instance metadata returned a token that a header cannot contain")
         headers = {"X-aws-ec2-metadata-token": token}
         roles = f"{base}/latest/meta-data/iam/security-credentials/"
-        answer = _http.request("GET", roles, headers=headers, timeout=_NEAR)
-        if answer.status == 404:
+        response = _http.request("GET", roles, headers=headers, timeout=_NEAR)
+        if response.status == 404:
             return None
-        self._succeeded(answer, "the machine's role")
-        role = answer.body.decode("ascii", "replace").strip().partition("\n")[0]
+        self._succeeded(response, "the instance's role")
+        role = response.body.decode("ascii", "replace").strip().partition("\n")[0]
         if not re.fullmatch(r"[\w+=,.@-]+", role):
-            raise Refused("the machine's metadata names a role that is none")
-        answer = _http.request("GET", roles + role, headers=headers, timeout=_NEAR)
-        self._succeeded(answer, f"the machine's role {role}")
-        return self._role(answer.body)
+            raise Refused("the instance metadata returned an invalid role name")
+        response = _http.request("GET", roles + role, headers=headers, timeout=_NEAR)
+        self._succeeded(response, f"the instance's role {role}")
+        return self._role(response.body)
 
     @staticmethod
     def _role(body: bytes) -> Credentials:
         try:
-            told = json.loads(body)
+            content = json.loads(body)
         except (ValueError, RecursionError):
-            told = None
-        if not isinstance(told, dict):
-            raise Refused("who has the AWS role's credentials did not answer with JSON")
-        access, secret, token = (told.get(name) for name in ("AccessKeyId", "SecretAccessKey", "Token"))
+            content = None
+        if not isinstance(content, dict):
+            raise Refused("the credentials endpoint of the AWS role returned no JSON object")
+        access, secret, token = (content.get(name) for name in ("AccessKeyId", "SecretAccessKey", "Token"))
         if not (isinstance(access, str) and isinstance(secret, str)):
-            raise Refused("who has the AWS role's credentials answered without any")
-        return Credentials(access, secret, token if isinstance(token, str) else None, _time(told.get("Expiration")))
+            raise Refused("the credentials endpoint of the AWS role returned no credentials")
+        return Credentials(access, secret, token if isinstance(token, str) else None, _time(content.get("Expiration")))
 
     @staticmethod
     def _check(variable: str, url: str, also: frozenset[str]) -> None:
@@ -346,17 +347,17 @@ class Sources:
             raise Refused(f"{variable} {error}") from None
 
     @staticmethod
-    def _succeeded(answer: Response, what: str, why: str | None = None) -> None:
-        if answer.status == _OK:
+    def _succeeded(response: Response, what: str, why: str | None = None) -> None:
+        if response.status == _OK:
             return
-        text = f"{what}: AWS answered {answer.status} {short(answer.reason)}" + (f": {short(why)}" if why else "")
-        if answer.status >= 500 or answer.status == 429:
+        text = f"{what}: AWS returned {response.status} {short(response.reason)}" + (f": {short(why)}" if why else "")
+        if response.status >= 500 or response.status == 429:
             raise Unavailable(text)
         raise Refused(text)
 
 
 def _element(xml: str, name: str) -> str | None:
-    """Get the text of an element. No parser is needed for four values, and none can be tricked."""
+    """Get the text of an element. Four values need no XML parser, which malformed XML could attack."""
     found = re.search(rf"<{name}>([^<]*)</{name}>", xml)
     return found[1].strip().replace("&amp;", "&") if found else None
 

@@ -1,21 +1,21 @@
-"""Why something could not be had for an authentication."""
+"""The reasons why an authentication lacks a token or credentials."""
 
 from __future__ import annotations
 
-# The most characters of another's text in an error.
+# The most characters of a foreign text in an error.
 _MOST = 300
 
 
-class Refused(Exception):  # noqa: N818 not an error of Python code, but an answer
-    """Trying again does not help: wrong credentials, wrong settings."""
+class Refused(Exception):  # noqa: N818 not an error of Python code, but a result
+    """A retry does not help: wrong credentials, wrong settings."""
 
 
 class Unavailable(Exception):  # noqa: N818 as above
-    """It may pass: a server that cannot be reached, or is busy."""
+    """A retry may help: a server cannot be reached, or is busy."""
 
 
 def short(text: object, secrets: tuple[str | None, ...] = ()) -> str:
-    """Make another's text fit for an error: short, on one line, without secrets."""
+    """Shorten a foreign text for an error: one line, without secrets."""
     line = str(text)
     for secret in secrets:
         if secret:
@@ -25,6 +25,6 @@ def short(text: object, secrets: tuple[str | None, ...] = ()) -> str:
 
 
 def shown(error: BaseException, secrets: tuple[str | None, ...] = ()) -> str:
-    """Show an exception in an error: its class, and what it says."""
+    """Show an exception in an error: its class and its message."""
     text = short(error, secrets)
     return f"{type(error).__name__}: {text}" if text else type(error).__name__

@@ -1,7 +1,7 @@
-"""GSSAPI (RFC 2743, RFC 2744) by the system's Kerberos library, which is loaded when a client needs it.
+"""GSSAPI (RFC 2743, RFC 2744) with the system's Kerberos library, which is loaded when a client needs it.
 
-The library is called through ctypes: the extension links nothing, and needs nothing where nobody uses Kerberos. A call
-that asks the KDC holds neither the interpreter's lock nor a thread of the runtime.
+The library is called through ctypes: the extension is not linked to it, and clients without Kerberos do not need it. A
+call that waits for the KDC holds neither the interpreter's lock nor a thread of the runtime.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ _INITIATE = 1
 _STATUS_GSS, _STATUS_MECHANISM = 1, 2
 _MOST_MESSAGES = 8
 
-# Numbers the caches of this process. An object's address would not do: it comes again, with the tickets of a client
-# that is gone.
+# Numbers the caches of this process. An object's address is not unique: a later object may get it,
+# with the tickets of a client that is gone.
 _caches = itertools.count(1)
 
 
@@ -53,7 +53,7 @@ class _Oid(ctypes.Structure):
     _fields_ = (("length", c_uint32), ("elements", c_void_p))
 
     def __init__(self, elements: bytes) -> None:
-        # Kept here: the structure has its address alone.
+        # Kept here: the structure holds only its address.
         self._kept = ctypes.create_string_buffer(elements, len(elements))
         super().__init__(len(elements), ctypes.cast(self._kept, c_void_p))
 
@@ -111,7 +111,7 @@ class Library:
         return name
 
     def credentials(self, principal: str | None, keytab: str | None, cache: bytes) -> c_void_p:
-        """Get credentials: of the system's cache, or with a keytab, whose tickets `cache` keeps."""
+        """Get credentials from the system's cache, or with a keytab, whose tickets `cache` keeps."""
         credentials, name = c_void_p(), None
         try:
             name = self.name(principal, _USER) if principal else None
@@ -120,7 +120,7 @@ class Library:
             if keytab:
                 pairs = (_Pair * 2)(_Pair(b"client_keytab", os.fsencode(keytab)), _Pair(b"ccache", cache))
                 if not hasattr(self._c, "gss_acquire_cred_from"):
-                    raise Refused("the system's Kerberos library takes no keytab: run kinit -kt instead")
+                    raise Refused("the system's Kerberos library does not support keytabs: run kinit -kt instead")
                 store = _Pairs(2, pairs)
                 self._call("gss_acquire_cred_from", *arguments, byref(store), byref(credentials), None, None)
             else:
@@ -154,7 +154,7 @@ class Library:
         token = self._bytes(out)
         complete = not major & _CONTINUE
         if complete and not flags.value & _MUTUAL:
-            raise Refused("the broker did not prove who it is to Kerberos")
+            raise Refused("the broker did not authenticate itself to Kerberos (no mutual authentication)")
         return token, complete
 
     def wrap(self, context: c_void_p, data: bytes) -> bytes:
@@ -170,7 +170,7 @@ class Library:
         return self._bytes(out)
 
     def release(self, context: c_void_p | None, target: c_void_p | None, credentials: c_void_p | None) -> None:
-        """Let go of what a connection had."""
+        """Release the handles of a connection."""
         if context:
             minor = c_uint32()
             self._c.gss_delete_sec_context(byref(minor), byref(context), None)
@@ -178,7 +178,7 @@ class Library:
         self._release("gss_release_cred", credentials)
 
     def destroy(self, cache: bytes) -> None:
-        """Let go of a cache in memory, which GSSAPI keeps as long as the process."""
+        """Destroy a cache in memory, which GSSAPI otherwise keeps as long as the process."""
         if not hasattr(self._c, "krb5_cc_destroy"):
             return
         kerberos, handle = c_void_p(), c_void_p()
@@ -193,8 +193,8 @@ class Library:
             minor = c_uint32()
             getattr(self._c, function)(byref(minor), byref(handle))
 
-    def said(self, failed: _Failed) -> str:
-        """Say a status in words."""
+    def described(self, failed: _Failed) -> str:
+        """Describe a status in words."""
         words = [*self._words(failed.major, _STATUS_GSS), *self._words(failed.minor, _STATUS_MECHANISM)]
         return short(". ".join(words)) or f"status {failed.major:#x}"
 
@@ -229,19 +229,20 @@ def _load() -> ctypes.CDLL:
         with contextlib.suppress(OSError):
             return ctypes.CDLL(name)
     raise ConfigError(
-        f"sasl.mechanism: GSSAPI needs the system's Kerberos library, and {_LIBRARIES[0]} is not there: install "
+        f"sasl.mechanism: GSSAPI needs the system's Kerberos library, but {_LIBRARIES[0]} was not found: install "
         "libgssapi-krb5-2 (Debian, Ubuntu) or krb5-libs (Fedora, RHEL)"
     )
 
 
 class _Connection:
-    """A security context under way."""
+    """A security context in progress."""
 
     def __init__(self) -> None:
         self.context = c_void_p()
         self.target: c_void_p | None = None
         self.credentials: c_void_p | None = None
-        # A step is under way, in which the library may wait for the KDC; what ends meanwhile is let go of after it.
+        # A step is in progress, in which the library may wait for the KDC. A connection that ends
+        # meanwhile is released after the step.
         self.is_busy = False
         self.has_ended = False
 
@@ -254,7 +255,8 @@ class Kerberos:
         self._service = settings.get("sasl.kerberos.service.name") or "kafka"
         self._principal = settings.get("sasl.kerberos.principal")
         self._keytab = settings.get("sasl.kerberos.keytab")
-        # One for each client, in memory: the tickets of its keytab mix with nobody's.
+        # One for each client, in memory: the tickets of its keytab do not mix with those of other
+        # clients.
         self._cache = b"MEMORY:ottla-%d" % next(_caches)
         if self._keytab:
             weakref.finalize(self, self._library.destroy, self._cache).atexit = False
@@ -264,13 +266,13 @@ class Kerberos:
     def answer(self, request: SaslRequest) -> None:
         """Take a step for a connection."""
         try:
-            answer, complete = self._step(request)
+            token, complete = self._step(request)
         except _Failed as failed:
             raise Refused(
-                f"Kerberos says: {self._library.said(failed)}: check the ticket (klist) and "
-                f"sasl.kerberos.service.name; the service asked for is {self._service}/{request.host}"
+                f"Kerberos failed: {self._library.described(failed)}: check the ticket (klist) and "
+                f"sasl.kerberos.service.name; the requested service is {self._service}/{request.host}"
             ) from None
-        request.answer(answer, complete=complete)
+        request.answer(token, complete=complete)
 
     def _step(self, request: SaslRequest) -> tuple[bytes, bool]:
         begins = request.kind == "context" and not request.data
@@ -305,10 +307,10 @@ class Kerberos:
         return library.step(known.context, known.credentials, known.target, data)
 
     def forget(self) -> None:
-        """Tickets are the library's to keep."""
+        """The library keeps the tickets."""
 
     def end(self, connection: int) -> None:
-        """Let go of a connection's context."""
+        """Release a connection's context."""
         with self._lock:
             known = self._connections.pop(connection, None)
             if known is None:

@@ -1,4 +1,4 @@
-"""Requests to servers that have tokens or credentials: few, small, and to nowhere but where the settings say."""
+"""Requests to servers that have tokens or credentials: few, small, and only to the configured URLs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TIMEOUT = 20.0
 
 
 def is_loopback(host: str) -> bool:
-    """Tell whether a host is this machine, by its name or address alone."""
+    """Whether a host is this machine, by its name or address alone."""
     if host == "localhost":
         return True
     try:
@@ -28,7 +28,7 @@ def is_loopback(host: str) -> bool:
 
 
 def check(url: str, *, plain: bool, also: frozenset[str] = frozenset()) -> None:
-    """Refuse URLs that are not https.
+    """Reject URLs that are not https.
 
     Args:
         url: The URL.
@@ -36,7 +36,7 @@ def check(url: str, *, plain: bool, also: frozenset[str] = frozenset()) -> None:
         also: Other hosts to which plain http is allowed.
 
     Raises:
-        ValueError: With what is wrong; without the URL, which may hold a secret.
+        ValueError: With the reason; without the URL, which may hold a secret.
     """
     parts = urlsplit(url)
     if parts.scheme not in {"https", "http"} or not parts.hostname:
@@ -45,11 +45,11 @@ def check(url: str, *, plain: bool, also: frozenset[str] = frozenset()) -> None:
         raise ValueError("must not hold a user name or a password")
     allowed = (plain and is_loopback(parts.hostname)) or parts.hostname in also
     if parts.scheme == "http" and not allowed:
-        raise ValueError("must begin with https://: over http, everybody on the way reads secrets and tokens")
+        raise ValueError("must begin with https://: over http, anyone on the network path can read secrets and tokens")
     try:
         _ = parts.port
     except ValueError:
-        raise ValueError("has a port that is none") from None
+        raise ValueError("has an invalid port") from None
 
 
 def request(
@@ -61,7 +61,7 @@ def request(
     ca: str | None = None,
     timeout: float = TIMEOUT,
 ) -> Response:
-    """Make one request. It goes to no other host, whatever the response says.
+    """Make one request. It goes to no other host, even if the response is a redirect.
 
     Args:
         method: GET, PUT or POST.
@@ -97,7 +97,7 @@ def request(
     except TimeoutError:
         raise Unavailable(f"{where} did not respond within {timeout:g} s") from None
     except (OSError, http.client.HTTPException) as error:
-        raise Unavailable(f"{where} cannot be asked: {shown(error)}") from None
+        raise Unavailable(f"the request to {where} failed: {shown(error)}") from None
     if 300 <= response.status < 400:
         raise Refused(
             f"{where} responds with a redirect ({response.status}), which is not followed: use the redirect's target"

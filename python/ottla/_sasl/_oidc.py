@@ -32,7 +32,7 @@ _OK = 200
 
 
 class Endpoint:
-    """Asks a token endpoint."""
+    """Requests tokens from a token endpoint."""
 
     def __init__(self, settings: Mapping[str, str], login: Mapping[str, str]) -> None:
         self._url = settings.get(_URL, "")
@@ -61,7 +61,7 @@ class Endpoint:
         return self._settings.get(_PREFIX + name, default).strip()
 
     def __call__(self) -> Token:
-        """Ask for a token."""
+        """Request a token."""
         form = {"grant_type": _BEARER if self._bearer else "client_credentials"}
         headers = {"Content-Type": "application/x-www-form-urlencoded", "Accept": "application/json"}
         if self._bearer:
@@ -71,31 +71,31 @@ class Endpoint:
             headers["Authorization"] = "Basic " + base64.b64encode(pair).decode()
         if self._scope:
             form["scope"] = self._scope
-        answer = _http.request(
+        response = _http.request(
             "POST",
             self._url,
             headers=headers,
             body=urlencode(form).encode(),
             ca=self._settings.get("https.ca.location") or None,
         )
-        return self._token(answer)
+        return self._token(response)
 
-    def _token(self, answer: Response) -> Token:
+    def _token(self, response: Response) -> Token:
         try:
-            told = json.loads(answer.body)
+            content = json.loads(response.body)
         except (ValueError, RecursionError):
-            told = None
-        if answer.status != _OK:
-            said = told.get("error_description") or told.get("error") if isinstance(told, dict) else None
-            why = f": {short(said, (self._secret,))}" if isinstance(said, str) else ""
-            text = f"the token endpoint answered {answer.status} {short(answer.reason)}{why}"
-            if answer.status >= 500 or answer.status == 429:
+            content = None
+        if response.status != _OK:
+            reason = content.get("error_description") or content.get("error") if isinstance(content, dict) else None
+            why = f": {short(reason, (self._secret,))}" if isinstance(reason, str) else ""
+            text = f"the token endpoint returned {response.status} {short(response.reason)}{why}"
+            if response.status >= 500 or response.status == 429:
                 raise Unavailable(text)
             raise Refused(text)
-        value = told.get("access_token") if isinstance(told, dict) else None
-        if not isinstance(told, dict) or not isinstance(value, str) or not value:
-            raise Refused("the token endpoint answered without an access_token")
-        lasts = told.get("expires_in")
+        value = content.get("access_token") if isinstance(content, dict) else None
+        if not isinstance(content, dict) or not isinstance(value, str) or not value:
+            raise Refused("the token endpoint returned no access_token")
+        lasts = content.get("expires_in")
         try:
             seconds = float(lasts) if isinstance(lasts, int | float | str) else math.nan
         except ValueError:

@@ -59,7 +59,7 @@ def presigned(
     Args:
         host: The host that the request is for.
         query: The query's parameters.
-        credentials: Who asks.
+        credentials: Of the caller.
         scope: Region, service and time.
         expires: Seconds for which the signature is good.
 

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from ottla._ottla import SaslRequest
 
-# A token is fetched anew when so much of its life has passed, as Java's clients do it. Connections authenticate again
-# a little later (KIP-368), so they find a new one.
+# A token is fetched again when this part of its lifetime has passed, as in Java's client.
+# Connections reauthenticate a little later (KIP-368), so they get the new token.
 _USED = 0.8
 # Numbers above these are not seconds of a lifetime, but a time in seconds or in milliseconds since 1970.
 _SECONDS_SINCE_1970 = 1e9
@@ -36,8 +36,8 @@ class Token:
 
     Attributes:
         value: The token itself.
-        expires: Seconds since 1970 when it ends; None if that is unknown.
-        extensions: What goes to the broker beside it.
+        expires: Seconds since 1970 when it expires; None if that is unknown.
+        extensions: Extensions that are sent to the broker with it.
     """
 
     value: str = field(repr=False)
@@ -46,17 +46,17 @@ class Token:
 
 
 class Tokens:
-    """Keeps the token that `fetch` gave while it is fresh. Connections share it."""
+    """Caches the token of `fetch` while it is fresh. Connections share it."""
 
     def __init__(self, fetch: Callable[[], Token]) -> None:
         self._fetch = fetch
         self._lock = threading.Lock()
         self._kept: tuple[Token, float] | None = None
-        # Set without the lock, which a slow fetch may hold: the next answer looks at it.
+        # Set without the lock, which a slow fetch may hold: the next request checks it.
         self._refused = False
 
     def answer(self, request: SaslRequest) -> None:
-        """Give the token, fetched anew where it is time for that."""
+        """Return the token; fetch it again when it is due."""
         token = self._fresh()
         request.answer(token.value.encode(), extensions=list(token.extensions.items()))
 
@@ -72,7 +72,7 @@ class Tokens:
             if token.expires is not None:
                 left = token.expires - now
                 if left <= 0:
-                    raise Refused(f"the token that came has expired {-left:.0f} s ago")
+                    raise Refused(f"the new token expired {-left:.0f} s ago")
                 self._kept = (token, now + left * _USED)
             return token
 
@@ -144,10 +144,10 @@ def read(result: Any) -> Token:
     """Read what a `sasl_token` returned.
 
     It is a token, or a tuple of a token and, each if it is there, a lifetime and extensions. The lifetime is in
-    seconds; a time of expiry, in seconds or in milliseconds since 1970, is understood too.
+    seconds; a time of expiry, in seconds or in milliseconds since 1970, is accepted too.
 
     Raises:
-        Refused: It is none of these.
+        Refused: It is something else.
     """
     parts = result if isinstance(result, tuple) else (result,)
     value, *rest = parts or (None,)
@@ -167,8 +167,8 @@ def read(result: Any) -> Token:
             lifetime = float(part)
         elif part is not None:
             raise Refused(
-                f"sasl_token returned {type(part).__name__} beside the token, where a lifetime in seconds and a dict "
-                "of extensions may stand"
+                f"sasl_token returned {type(part).__name__} next to the token: return a token, a lifetime in seconds "
+                "and a dict of extensions"
             )
     return Token(value, _expiry(value, lifetime), extensions)
 
@@ -184,7 +184,7 @@ def _expiry(token: str, lifetime: float | None) -> float | None:
 
 
 def claimed_expiry(token: str) -> float | None:
-    """Tell when a token ends, if it is a JWT that says so (RFC 7519). It is not verified: that is the broker's task."""
+    """Return when a token expires, if it is a JWT with that claim (RFC 7519). It is not verified."""
     parts = token.split(".")
     if len(parts) != 3:
         return None
@@ -205,7 +205,7 @@ def encoded(part: object) -> str:
 
 
 class Unsecured:
-    """Tokens that nobody signed, by the options of a Java client's OAuthBearerLoginModule; for development."""
+    """Unsigned tokens, from the options of a Java client's OAuthBearerLoginModule; for development."""
 
     def __init__(self, login: Mapping[str, str]) -> None:
         self._login = dict(login)
@@ -225,7 +225,8 @@ class Unsecured:
             elif name.startswith("unsecuredLoginExtension_"):
                 extensions[name.partition("_")[2]] = value
         seconds = _number("unsecuredLoginLifetimeSeconds", self._login.get("unsecuredLoginLifetimeSeconds", "3600"))
-        # In whole seconds: a broker's clock in milliseconds may not have come to a fraction, and it allows no skew.
+        # In whole seconds: a broker's clock in milliseconds may be before the fraction, and it
+        # allows no skew.
         claims.setdefault("iat", math.floor(now))
         claims.setdefault("exp", now + seconds)
         return Token(f"{encoded({'alg': 'none'})}.{encoded(claims)}.", now + seconds, extensions)

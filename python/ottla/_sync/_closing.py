@@ -42,6 +42,6 @@ def disconnecting(core: ConsumerCore | ShareConsumerCore, deadline: float) -> It
 
 
 def _disconnect_now(core: Closable, error: BaseException) -> None:
-    # What brokers do not answer would keep connections open until the deadline.
+    # Requests without a response would keep connections open until the deadline.
     with noting(error, NOT_CLOSED):
         core.close(0).wait()

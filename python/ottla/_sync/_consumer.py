@@ -39,8 +39,8 @@ class Consumer(_ottla.SyncConsumer):
     Args:
         bootstrap_servers: `host:port` of one or more brokers, separated by commas or as a list.
         topics: A topic, or several. With `group_id` it is subscribed to. Without, all their partitions are read, also
-            partitions that are added later. The first poll finds them; they start where `auto.offset.reset` says,
-            added ones at their beginning.
+            partitions that are added later. The first poll finds them; they start at the position of
+            `auto.offset.reset`, added ones at their beginning.
         config: Properties by Kafka's names, such as `{"auto.offset.reset": "earliest"}`.
         on_metrics: A function that is called with `metrics()` every `metrics.interval.ms`, and once more by `close`. It
             runs on a thread of ottla's, which all clients share; the last call runs on the thread that closes.
@@ -65,9 +65,9 @@ class Consumer(_ottla.SyncConsumer):
     the loop yields next.
 
     Records that cannot be read stop their own partition only. All before them come; then a `CorruptRecordError` names
-    them, once. The next poll or loop goes on with other partitions, and `seek` with the error's `next_offset` passes
-    over them. Until then the error comes again when nothing else does: at the end of a poll's timeout, in a loop after
-    `default.api.timeout.ms`.
+    them, once. The next poll or loop goes on with other partitions. Use `seek` with the error's `next_offset` to skip
+    the damaged records. Until then the error is raised again only when no other partition has records: at the end of a
+    poll's timeout, in a loop after `default.api.timeout.ms`.
 
     Example:
         ```python
@@ -84,8 +84,8 @@ class Consumer(_ottla.SyncConsumer):
 
         Args:
             partitions: `TopicPartition`s or `(topic, partition)` pairs. A partition with an offset is read from that
-                offset. One without keeps its position if it was assigned before, else it starts where the group has
-                committed, if there is a `group.id`, or where `auto.offset.reset` says.
+                offset. One without keeps its position if it was assigned before, else it starts at the group's
+                committed offset, if there is a `group.id`, or at the position of `auto.offset.reset`.
 
         Raises:
             ArgumentError: A partition or an offset is negative, or topics are subscribed to; nothing was changed.
@@ -101,11 +101,11 @@ class Consumer(_ottla.SyncConsumer):
         on_revoke: Callable[[list[TopicPartition]], object] | None = None,
         on_lost: Callable[[list[TopicPartition]], object] | None = None,
     ) -> None:
-        """Joins the group `group.id`, and reads what it assigns of these topics. The first poll joins.
+        """Joins the group `group.id`, and reads the partitions of these topics that it assigns. The first poll joins.
 
         Polls call the listeners on the thread that polls, before they return any further record. A listener may call
-        the consumer, to seek or to commit, but not `poll`. What it raises, the poll raises, once; the rebalance goes on
-        all the same. No record of a revoked or lost partition is returned after its listener.
+        the consumer, to seek or to commit, but not `poll`. If it raises, the poll raises that exception once, and the
+        rebalance continues. No record of a revoked or lost partition is returned after its listener.
 
         Args:
             topics: A topic, several, or a pattern made by `re.compile`: every topic whose whole name matches it, also
@@ -113,10 +113,10 @@ class Consumer(_ottla.SyncConsumer):
                 A `SubscriptionPattern` is matched by the group's coordinator, which needs the consumer protocol.
             on_assign: A function that is called with the partitions that were added, after each rebalance; the list is
                 empty if there are none.
-            on_revoke: Called with the partitions that other members get next: what was read of them can still be
-                committed. With `enable.auto.commit`, that was done already.
-            on_lost: Called with partitions that other members have already, because the group went on without this
-                consumer; nothing can be committed for them any more. Without it, `on_revoke` is called.
+            on_revoke: Called with the partitions that other members get next. Their offsets can still be committed;
+                with `enable.auto.commit` they were committed already.
+            on_lost: Called with partitions that other members own already, because the group removed this consumer;
+                their offsets cannot be committed any more. Without it, `on_revoke` is called.
 
         Raises:
             ArgumentError: The consumer has no `group.id`, partitions were assigned by hand, or a pattern is of no use.
@@ -131,10 +131,10 @@ class Consumer(_ottla.SyncConsumer):
         self._core.subscribe(topics, on_assign=on_assign, on_revoke=on_revoke, on_lost=on_lost)
 
     def unsubscribe(self, timeout: float | None = None) -> None:
-        """Leaves the group, after a last commit with `enable.auto.commit`; or gives up what was assigned by hand.
+        """Leaves the group, after a last commit with `enable.auto.commit`; or clears the manual assignment.
 
-        Listeners are called, as by a poll; what they raise is raised at the end. Without an answer in time the group
-        goes on when it misses the consumer.
+        Listeners are called, as by a poll; what they raise is raised at the end. Without a response in time the group
+        removes the consumer after its session timeout.
 
         Args:
             timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `default.api.timeout.ms`.
@@ -149,21 +149,22 @@ class Consumer(_ottla.SyncConsumer):
         self._leave(self._core.unsubscribe, deadline)
 
     def commit(self, offsets: Offsets | None = None, *, wait: bool = True, timeout: float | None = None) -> None:
-        """Commits that the group goes on at these offsets.
+        """Commits these offsets for the group.
 
         Args:
             offsets: By partition, the offset of the next record to read, as an int or an `OffsetAndMetadata`. Without
                 it, the positions of all assigned partitions: everything that polls and loops have returned.
-            wait: Whether to wait for the end of it. If not, a failure is logged.
+            wait: Whether to wait for the response. If not, a failure is logged.
             timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `default.api.timeout.ms`.
 
         Raises:
-            CommitFailedError: The group has gone on without this consumer, or rebalances: poll, and go on from there.
+            CommitFailedError: The group has removed this consumer, or rebalances: call `poll`, and continue with what
+                it returns.
             FencedError: Another member of the group has the same `group.instance.id`.
             ArgumentError: The consumer has no `group.id`, or an offset is negative.
             AuthorizationError: The client may not commit for the group.
             ClosedError: The consumer is closed.
-            KafkaError: No broker answered in time; it may still be committed.
+            KafkaError: No broker responded in time; it may still be committed.
         """
         if wait:
             self._core.commit(offsets, timeout).wait()
@@ -173,7 +174,7 @@ class Consumer(_ottla.SyncConsumer):
     def committed(
         self, partitions: Iterable[Partition] | None = None, timeout: float | None = None
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """Finds what the group has committed.
+        """Finds the offsets that the group has committed.
 
         Args:
             partitions: `TopicPartition`s or `(topic, partition)` pairs; without it, those that are assigned.
@@ -185,7 +186,7 @@ class Consumer(_ottla.SyncConsumer):
         Raises:
             ArgumentError: The consumer has no `group.id`.
             ClosedError: The consumer is closed.
-            KafkaError: No broker answered in time.
+            KafkaError: No broker responded in time.
         """
         wanted = self._core.assignment() if partitions is None else partitions
         found: dict[TopicPartition, OffsetAndMetadata | None]
@@ -193,10 +194,10 @@ class Consumer(_ottla.SyncConsumer):
         return found
 
     def group_metadata(self) -> GroupMetadata | None:
-        """Tells who the consumer is in its group, by its last assignment; None if it has no `group.id`.
+        """Returns the consumer's membership in its group, as of its last assignment; None without a `group.id`.
 
-        It stays when the group goes on without the consumer, until the next assignment: offsets that `send_offsets`
-        adds to a transaction as this member are then refused.
+        It stays the same after the group has removed the consumer, until the next assignment. The broker then rejects
+        offsets that `send_offsets` adds to a transaction as this member.
 
         Raises:
             ClosedError: The consumer is closed.
@@ -281,13 +282,13 @@ class Consumer(_ottla.SyncConsumer):
 
         Args:
             partition: A partition that is assigned.
-            timeout: Seconds to wait at most, for the whole call, where brokers must be asked. 0 does not wait; None
+            timeout: Seconds to wait at most, for the whole call, if it needs a broker. 0 does not wait; None
                 waits `default.api.timeout.ms`.
 
         Raises:
             ArgumentError: The partition is not assigned.
             ClosedError: The consumer is closed.
-            KafkaError: No broker answered in time.
+            KafkaError: No broker responded in time.
         """
         offset: int = self._core.position(partition, timeout).wait()
         return offset
@@ -303,7 +304,7 @@ class Consumer(_ottla.SyncConsumer):
 
         Raises:
             ClosedError: The consumer is closed.
-            KafkaError: A partition does not exist, or no broker answered in time.
+            KafkaError: A partition does not exist, or no broker responded in time.
         """
         offsets: dict[TopicPartition, int] = self._core.beginning_offsets(partitions, timeout).wait()
         return offsets
@@ -319,7 +320,7 @@ class Consumer(_ottla.SyncConsumer):
 
         Raises:
             ClosedError: The consumer is closed.
-            KafkaError: A partition does not exist, or no broker answered in time.
+            KafkaError: A partition does not exist, or no broker responded in time.
         """
         offsets: dict[TopicPartition, int] = self._core.end_offsets(partitions, timeout).wait()
         return offsets
@@ -343,7 +344,7 @@ class Consumer(_ottla.SyncConsumer):
         Raises:
             ArgumentError: A time is negative, or a datetime without a time zone.
             ClosedError: The consumer is closed.
-            KafkaError: A partition does not exist, or no broker answered in time.
+            KafkaError: A partition does not exist, or no broker responded in time.
         """
         found: dict[TopicPartition, OffsetAndTimestamp | None]
         found = self._core.offsets_for_times(timestamps, timeout).wait()
@@ -358,7 +359,7 @@ class Consumer(_ottla.SyncConsumer):
 
         Raises:
             ClosedError: The consumer is closed.
-            KafkaError: The topic does not exist, or no broker answered in time.
+            KafkaError: The topic does not exist, or no broker responded in time.
         """
         partitions: list[int] = self._core.partitions_for(topic, timeout).wait()
         return partitions
@@ -377,7 +378,7 @@ class Consumer(_ottla.SyncConsumer):
         return lag
 
     def metrics(self) -> Metrics:
-        """What the client measures of itself, at this moment, under the names of Kafka's Java client.
+        """Returns the client's current metrics, under the same names as in the Java client of Kafka.
 
         Rates, averages and maxima are about the last `metrics.num.samples` samples of `metrics.sample.window.ms` each;
         totals count from the beginning. docs/reference/metrics.md lists all metrics.
@@ -391,15 +392,15 @@ class Consumer(_ottla.SyncConsumer):
         return self._core.metrics()
 
     def client_instance_id(self, timeout: float | None = None) -> uuid.UUID:
-        """Asks for the id that brokers know this client by, as the metrics that it pushes carry it (KIP-714).
+        """Requests the id under which this client pushes its metrics to brokers (KIP-714).
 
         Args:
             timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `default.api.timeout.ms`.
 
         Raises:
-            UnsupportedError: The brokers take no metrics of clients, or `enable.metrics.push` is false.
+            UnsupportedError: The brokers do not collect client metrics, or `enable.metrics.push` is false.
             ClosedError: The client is closed.
-            KafkaError: No broker answered in time.
+            KafkaError: No broker responded in time.
         """
         found: uuid.UUID = self._core.client_instance_id(timeout).wait()
         return found

@@ -81,7 +81,7 @@ class Producer(_ottla.SyncProducer):
                 a time zone, the topic's name is empty or longer than 249 characters, or the partitioner gave no
                 partitions; nothing was sent.
             ClosedError: The producer is closed.
-            KafkaError: The buffer had no room for any of them in time.
+            KafkaError: The buffer had no space for any of them in time.
         """
         return self._ended(self._core.send_many(topic, values, keys, partitions, timestamps, headers))
 
@@ -109,10 +109,10 @@ class Producer(_ottla.SyncProducer):
         Raises:
             TypeError: The data is not Arrow data, or not a table.
             ArgumentError: A column is missing, has another type or a name that stands for nothing; nothing was sent.
-                A topic's name is empty or longer than 249 characters, or the partitioner gave no partitions: a note
-                says how many rows of the chunks before were sent.
+                A topic's name is empty or longer than 249 characters, or the partitioner returned no partitions: a note
+                counts the rows of the chunks before that were sent.
             ClosedError: The producer is closed.
-            KafkaError: The buffer had no room for any of them in time.
+            KafkaError: The buffer had no space for any of them in time.
         """
         return self._ended(self._core.send_arrow(topic, data))
 
@@ -135,8 +135,8 @@ class Producer(_ottla.SyncProducer):
                 `delivery.timeout.ms` has decided about each record.
 
         Raises:
-            KafkaError: Some records are undecided when the time is up; the cause is what keeps them. Or a record failed
-                whose delivery nobody looked at; other failures are reported by their deliveries.
+            KafkaError: Some records are undecided when the time is up; the cause names what delays them. Or a record
+                failed whose delivery was not looked at; other failures are reported by their deliveries.
         """
         with settling(timeout):
             self._core.flush(timeout).wait()
@@ -164,12 +164,12 @@ class Producer(_ottla.SyncProducer):
     def init_transactions(self, timeout: float | None = None, *, keep_prepared: bool = False) -> None:
         """Gets the producer's identity, and ends what an earlier producer of the same `transactional.id` left open.
 
-        Such a producer is fenced from here on, if it still runs. `begin_transaction` does all this if need be.
+        The earlier producer is fenced, if it still runs. `begin_transaction` calls this if needed.
 
         Args:
             timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `max.block.ms`.
             keep_prepared: Whether a transaction that the earlier producer prepared stays open, for this one to end
-                (KIP-939). `complete_transaction` does it if need be.
+                (KIP-939). `complete_transaction` does it if needed.
 
         Raises:
             ConfigError: The producer has no `transactional.id`; or it is to keep what was prepared, without
@@ -178,15 +178,16 @@ class Producer(_ottla.SyncProducer):
             AuthorizationError: The principal may not have transactions of this id, or not in two phases.
             UnsupportedError: The brokers are older than 0.11; or they lack two-phase commits, or the second half of
                 them, as Kafka 4.4 does.
-            KafkaError: The coordinator did not answer in time, or refused; the call may be made again.
+            KafkaError: The coordinator did not respond in time, or returned an error; the call may be repeated.
         """
         self._core.init_transactions(timeout, keep_prepared).wait()
 
     def begin_transaction(self, timeout: float | None = None) -> None:
         """Opens a transaction: from here on records can be sent.
 
-        It waits only if the producer has no identity yet, or if it is not known how its last transaction ended: that is
-        found out first. What an earlier producer prepared is aborted, unless `complete_transaction` was called before.
+        It waits only if the producer has no identity yet, or if the outcome of its last transaction is unknown: it then
+        finds that out first. What an earlier producer prepared is aborted, unless `complete_transaction` was called
+        before.
 
         Args:
             timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `max.block.ms`.
@@ -205,8 +206,8 @@ class Producer(_ottla.SyncProducer):
         Args:
             offsets: By partition, the offset of the next record to read, as an int or an `OffsetAndMetadata`.
             group: What `Consumer.group_metadata` returns of the consumer that has read up to these offsets: a member
-                that the group has replaced can then commit nothing (KIP-447, brokers from 2.5 on). Or the group's name,
-                for whoever has offsets without being a member.
+                that the group has replaced can then commit nothing (KIP-447, brokers since 2.5). Or the group's name,
+                for offsets that do not come from a member.
             timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `max.block.ms`.
 
         Raises:
@@ -305,7 +306,7 @@ class Producer(_ottla.SyncProducer):
 
         Raises:
             ConfigError: `transaction.two.phase.commit.enable` is false, or there is no `transactional.id`.
-            ArgumentError: An open transaction is not prepared, or another end was asked for before.
+            ArgumentError: An open transaction is not prepared, or the other outcome was requested before.
             ValueError: The text is no token.
             UnknownOutcomeError: The coordinator did not confirm the end. Make the same call again, here or in another
                 process.
@@ -323,7 +324,7 @@ class Producer(_ottla.SyncProducer):
         return committed
 
     def metrics(self) -> Metrics:
-        """What the client measures of itself, at this moment, under the names of Kafka's Java client.
+        """Returns the client's current metrics, under the same names as in the Java client of Kafka.
 
         Rates, averages and maxima are about the last `metrics.num.samples` samples of `metrics.sample.window.ms` each;
         totals count from the beginning. docs/reference/metrics.md lists all metrics.
@@ -337,15 +338,15 @@ class Producer(_ottla.SyncProducer):
         return self._core.metrics()
 
     def client_instance_id(self, timeout: float | None = None) -> uuid.UUID:
-        """Asks for the id that brokers know this client by, as the metrics that it pushes carry it (KIP-714).
+        """Requests the id under which this client pushes its metrics to brokers (KIP-714).
 
         Args:
             timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `default.api.timeout.ms`.
 
         Raises:
-            UnsupportedError: The brokers take no metrics of clients, or `enable.metrics.push` is false.
+            UnsupportedError: The brokers do not collect client metrics, or `enable.metrics.push` is false.
             ClosedError: The client is closed.
-            KafkaError: No broker answered in time.
+            KafkaError: No broker responded in time.
         """
         found: uuid.UUID = self._core.client_instance_id(timeout).wait()
         return found
@@ -375,7 +376,7 @@ class Producer(_ottla.SyncProducer):
 
         Raises:
             ClosedError: The producer is closed.
-            KafkaError: The topic does not exist, or no broker answered in time.
+            KafkaError: The topic does not exist, or no broker responded in time.
         """
         partitions: list[int] = self._core.partitions_for(topic, timeout).wait()
         return partitions

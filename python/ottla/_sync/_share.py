@@ -39,14 +39,14 @@ class ShareConsumer:
     The members of a share group share records one by one, as workers share a queue: there may be more members than
     partitions, and a record goes to another member if the one that has it does not acknowledge it in time, dies, or
     releases it. Order is not kept, and a record may be delivered more than once: `delivery_count` of a batch or a
-    record says how often. Where a new group begins, how long the lock on a record lasts, how often it is delivered
-    at most and whether records of open transactions are hidden is configured at the group:
+    record counts the deliveries. Where a new group begins, how long the lock on a record lasts, how often it is
+    delivered at most and whether records of open transactions are hidden is configured for the group:
     `share.auto.offset.reset`, `share.record.lock.duration.ms`, `share.delivery.count.limit` and
     `share.isolation.level`. It needs brokers of Kafka 4.1 or newer.
 
     With `share.acknowledgement.mode=implicit`, the next poll or commit accepts what was returned before. With
-    `explicit`, `acknowledge` says of each record what becomes of it, and a poll is refused until that was done. What
-    was said is sent with the next poll or commit.
+    `explicit`, call `acknowledge` for every record of a poll; until then the next poll raises an error.
+    Acknowledgements are sent with the next poll or commit.
 
     Polls of several threads wait for each other. With implicit acknowledgement, the poll or commit of one thread also
     accepts the records that others still work on, and a crash then loses those: let each thread have a consumer of its
@@ -64,7 +64,7 @@ class ShareConsumer:
         ```
     """
 
-    __slots__ = ("__weakref__", "_core", "_reports", "_told")
+    __slots__ = ("__weakref__", "_callback", "_core", "_reports")
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class ShareConsumer:
     ) -> None:
         check_callback(on_metrics)
         self._core = _ottla.ShareConsumerCore(bootstrap_servers, topics=topics, config=config, **properties)
-        self._told: Callable[[list[Acknowledgement]], object] | None = None
+        self._callback: Callable[[list[Acknowledgement]], object] | None = None
         self._reports = _reporting.start(self._core, on_metrics)
 
     def subscribe(self, topics: str | Iterable[str]) -> None:
@@ -101,11 +101,11 @@ class ShareConsumer:
         return self._core.assignment()
 
     def lock_timeout(self) -> float | None:
-        """Tells for how many seconds brokers keep records for this member; None before the first records came."""
+        """Returns the seconds for which brokers lock records for this member; None before the first records came."""
         return self._core.lock_timeout()
 
     def unsubscribe(self, timeout: float | None = None) -> None:
-        """Leaves the group. What was said of records is sent; all other records are free for other members.
+        """Leaves the group. It sends pending acknowledgements; all other records are free for other members.
 
         Args:
             timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `default.api.timeout.ms`.
@@ -114,12 +114,12 @@ class ShareConsumer:
             ClosedError: The consumer is closed.
         """
         self._core.unsubscribe(timeout).wait()
-        self._tell()
+        self._report()
 
     def poll(self, timeout: float | None = 1.0, *, max_records: int | None = None) -> Batch:
         """Waits for records, and returns as soon as there is one.
 
-        What was said of records is sent; with implicit acknowledgement, the records of the last poll are accepted.
+        It sends pending acknowledgements; with implicit acknowledgement, it accepts the records of the last poll.
 
         Args:
             timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `default.api.timeout.ms`.
@@ -135,18 +135,18 @@ class ShareConsumer:
             AuthenticationError: A broker does not accept the client.
             AuthorizationError: The client may not read a topic, or not join the group.
             NotFoundError: A topic does not exist.
-            UnsupportedError: The brokers have no share groups, or not what the settings ask for; or a header's key is
-                not UTF-8, and its record was released.
+            UnsupportedError: The brokers have no share groups, or do not support the settings; or a header's key is not
+                UTF-8, and its record was released.
             CorruptRecordError: Records were damaged; they were rejected, and the next poll goes on behind them.
-            TooLargeError: Records were not decompressed, for `decompress.max.bytes` or want of memory; their whole
-                batch was released. That comes again, but not after `share.delivery.count.limit` deliveries.
+            TooLargeError: Records were not decompressed, because of `decompress.max.bytes` or a lack of memory; their
+                whole batch was released. It is raised again for each delivery, up to `share.delivery.count.limit`.
             ClosedError: The consumer is closed.
         """
-        # What the callback raises must not take the place of records: it is called while the poll has none.
-        self._tell()
+        # An exception of the callback must not replace records: call it while the poll has none.
+        self._report()
         batch: Batch = self._core.poll(timeout, max_records).wait()
         if not len(batch):
-            self._tell()
+            self._report()
         return batch
 
     def batches(self) -> Iterator[Batch]:
@@ -162,14 +162,14 @@ class ShareConsumer:
         while True:
             while (record := core.next_record()) is not None:
                 yield record
-            self._tell()
+            self._report()
             core.poll_to_iterate().wait()
 
     def acknowledge(self, records: Batch | Record, kind: AcknowledgeKind = "accept", rows: Rows | None = None) -> None:
-        """Says what becomes of records, with `share.acknowledgement.mode=explicit`. It does not wait.
+        """Acknowledges records, with `share.acknowledgement.mode=explicit`. It does not wait.
 
-        Brokers hear it with the next poll or commit; until then it can be said anew. The lock of renewed records begins
-        anew (KIP-1222), and their end can be said later.
+        The next poll or commit sends the acknowledgements; until then they can be changed. "renew" restarts the lock of
+        the records (KIP-1222), which can be acknowledged later.
 
         Args:
             records: A batch that a poll returned, or a part of it, or one record.
@@ -179,23 +179,23 @@ class ShareConsumer:
                 all.
 
         Raises:
-            ArgumentError: Acknowledgement is implicit, the records came from another consumer, or their end was sent
-                before. What stands before such a record was said.
-            UnsupportedError: The broker cannot renew locks, which Kafka can from 4.2 on.
+            ArgumentError: Acknowledgement is implicit, the records came from another consumer, or their final
+                acknowledgement was sent before. The records before such a record are acknowledged.
+            UnsupportedError: The broker cannot renew locks, which Kafka supports since 4.2.
             ClosedError: The consumer is closed.
         """
         self._core.acknowledge(records, kind, rows)
 
     def commit(self, *, wait: bool = True, timeout: float | None = None) -> dict[TopicPartition, KafkaError | None]:
-        """Sends what was said of records; with implicit acknowledgement, accepts what polls and loops have returned.
+        """Sends pending acknowledgements; with implicit acknowledgement, accepts what polls and loops have returned.
 
         Args:
-            wait: Whether to wait for the end of it. If not, failures are logged, and the result is empty.
+            wait: Whether to wait for the responses. If not, failures are logged, and the result is empty.
             timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `default.api.timeout.ms`.
 
         Returns:
-            By partition of which something was said, None, or the first error: what was said of some of its records
-            does not count, or nobody knows whether it does (`UnknownOutcomeError`). They may be delivered again.
+            By partition with acknowledgements, None, or the first error: acknowledgements of some of its records
+            failed, or their outcome is unknown (`UnknownOutcomeError`). These records may be delivered again.
 
         Raises:
             ClosedError: The consumer is closed.
@@ -203,39 +203,39 @@ class ShareConsumer:
         if not wait:
             self._core.commit_later()
             return {}
-        self._tell()
+        self._report()
         found: dict[TopicPartition, KafkaError | None] = self._core.commit(timeout).wait()
-        self._tell()
+        self._report()
         return found
 
     def set_acknowledgement_callback(self, callback: Callable[[list[Acknowledgement]], object] | None) -> None:
-        """Has a function called with how acknowledgements ended, whether or not a commit waited for them.
+        """Sets a function that is called with the results of acknowledgements, whether or not a commit waited for them.
 
         Args:
             callback: A function. `poll`, `commit`, `unsubscribe`, `close` and loops call it, on their thread. None ends
                 it.
 
-        A poll that returns records has called it before it asked for them, and a loop before it goes on; `commit` calls
-        it before it sends anything and when it has its result; `unsubscribe` and `close` at their end. What the
-        callback raises, they raise. No record is lost by that: a poll or a commit that it stops at its begin has
-        accepted and sent nothing, and can be called again. At the end of a commit its error takes the place of the
-        result, which the callback was given.
+        A poll calls it before it requests records, and a loop before it continues; `commit` calls it before it sends
+        anything and when it has its result; `unsubscribe` and `close` at their end. If the callback raises, they raise
+        its exception. No record is lost: a poll or a commit that the exception stops at its begin has accepted and sent
+        nothing, and can be called again. At the end of a commit the exception replaces the result, which the callback
+        was given.
 
         Raises:
             ClosedError: The consumer is closed.
         """
         self._core.keep_outcomes(callback is not None)
-        self._told = callback
+        self._callback = callback
 
-    def _tell(self) -> None:
-        """Call the callback, if there is something to tell."""
-        if self._told is not None:
+    def _report(self) -> None:
+        """Call the callback, if there are results to report."""
+        if self._callback is not None:
             outcomes = self._core.take_outcomes()
             if outcomes:
-                self._told(outcomes)
+                self._callback(outcomes)
 
     def metrics(self) -> Metrics:
-        """What the client measures of itself, at this moment, under the names of Kafka's Java client.
+        """Returns the client's current metrics, under the same names as in the Java client of Kafka.
 
         Rates, averages and maxima are about the last `metrics.num.samples` samples of `metrics.sample.window.ms` each;
         totals count from the beginning. docs/reference/metrics.md lists all metrics.
@@ -249,15 +249,15 @@ class ShareConsumer:
         return self._core.metrics()
 
     def client_instance_id(self, timeout: float | None = None) -> uuid.UUID:
-        """Asks for the id that brokers know this client by, as the metrics that it pushes carry it (KIP-714).
+        """Requests the id under which this client pushes its metrics to brokers (KIP-714).
 
         Args:
             timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `default.api.timeout.ms`.
 
         Raises:
-            UnsupportedError: The brokers take no metrics of clients, or `enable.metrics.push` is false.
+            UnsupportedError: The brokers do not collect client metrics, or `enable.metrics.push` is false.
             ClosedError: The client is closed.
-            KafkaError: No broker answered in time.
+            KafkaError: No broker responded in time.
         """
         found: uuid.UUID = self._core.client_instance_id(timeout).wait()
         return found
@@ -281,7 +281,7 @@ class ShareConsumer:
                     self._core.unsubscribe(left(deadline)).wait()
         finally:
             _reporting.finish(self._core, left(deadline))
-            self._tell()
+            self._report()
 
     def __enter__(self) -> Self:
         self._core.check()

@@ -4,7 +4,7 @@
 from ottla import aio
 
 async with aio.Producer("localhost:9092") as producer:
-    delivery = await producer.send("flights", b"N123", key=b"JFK")  # waits for room only
+    delivery = await producer.send("flights", b"N123", key=b"JFK")  # waits only while the buffer is full
     print(await delivery)  # waits for the broker
 
 async with aio.Consumer("localhost:9092", topics=["flights"], auto_offset_reset="earliest") as consumer:

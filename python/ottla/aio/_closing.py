@@ -54,6 +54,6 @@ async def disconnecting(core: ConsumerCore | ShareConsumerCore, deadline: float)
 
 
 async def _disconnect_now(core: Closable, error: BaseException) -> None:
-    # What brokers do not answer would keep connections open until the deadline.
+    # Requests without a response would keep connections open until the deadline.
     with noting(error, NOT_CLOSED):
         await core.close(0)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     _Delivery = AsyncDelivery | AsyncDeliveries
     _Callback = Callable[[Any], object]
 
-# Seconds after which a thread that watches for a loop looks whether the loop is still there.
+# Seconds after which a thread that watches for a loop checks whether the loop still exists.
 _LOOK = 1.0
 
 
@@ -53,9 +53,9 @@ class Completions:
 
     def _drain(self) -> None:
         for token in self._queue.drain():
-            bell = self._waiting.pop(token, None)
-            if bell is not None and not bell.done():
-                bell.set_result(None)
+            wake_up = self._waiting.pop(token, None)
+            if wake_up is not None and not wake_up.done():
+                wake_up.set_result(None)
             delivery = self._deliveries.pop(token, None)
             if delivery is not None:
                 for callback, context in self._callbacks.pop(id(delivery)):
@@ -67,9 +67,9 @@ class Completions:
         try:
             while not operation.poll(self._queue, token):
                 # Woken between the poll and here is fine: tokens are drained by this very thread.
-                bell = asyncio.get_running_loop().create_future()
-                self._waiting[token] = bell
-                yield from bell
+                wake_up = asyncio.get_running_loop().create_future()
+                self._waiting[token] = wake_up
+                yield from wake_up
         finally:
             self._waiting.pop(token, None)
         return operation.take()
@@ -86,7 +86,7 @@ class Completions:
         callbacks.append((callback, copy_context()))
 
     def call_no_more(self, delivery: _Delivery, callback: _Callback) -> int:
-        """Forget `callback(delivery)`, as often as it is to come; tells how often that was."""
+        """Forget all registrations of `callback(delivery)`, and return their number."""
         callbacks = self._callbacks.get(id(delivery), [])
         before = len(callbacks)
         callbacks[:] = [each for each in callbacks if each[0] != callback]
@@ -117,7 +117,8 @@ def _watch(
                     loop.call_soon_threadsafe(serve)
                 except RuntimeError:  # it was closed since
                     return
-                # A loop that stands still is asked again, and must not be kept from being collected.
+                # A blocked loop is notified again, and must not be kept from being garbage
+                # collected.
                 del loop
                 drained.wait(_LOOK)
 
@@ -148,5 +149,5 @@ def call_when_done(delivery: _Delivery, callback: _Callback) -> None:
 
 
 def call_no_more(delivery: _Delivery, callback: _Callback) -> int:
-    """Forget `callback(delivery)` on the running loop, as often as it is to come; tells how often that was."""
+    """Forget all registrations of `callback(delivery)` on the running loop, and return their number."""
     return _completions().call_no_more(delivery, callback)

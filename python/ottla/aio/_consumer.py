@@ -52,8 +52,8 @@ class Consumer:
     Args:
         bootstrap_servers: `host:port` of one or more brokers, separated by commas or as a list.
         topics: A topic, or several. With `group_id` it is subscribed to. Without, all their partitions are read, also
-            partitions that are added later. The first poll finds them; they start where `auto.offset.reset` says,
-            added ones at their beginning.
+            partitions that are added later. The first poll finds them; they start at the position of
+            `auto.offset.reset`, added ones at their beginning.
         config: Properties by Kafka's names, such as `{"auto.offset.reset": "earliest"}`.
         on_metrics: A function, or an async one, that is called with `metrics()` every `metrics.interval.ms`, and once
             more by `close`. It runs on the loop, from the moment at which the client is made or entered there.
@@ -78,9 +78,9 @@ class Consumer:
     the loop yields next.
 
     Records that cannot be read stop their own partition only. All before them come; then a `CorruptRecordError` names
-    them, once. The next poll or loop goes on with other partitions, and `seek` with the error's `next_offset` passes
-    over them. Until then the error comes again when nothing else does: at the end of a poll's timeout, in a loop after
-    `default.api.timeout.ms`.
+    them, once. The next poll or loop goes on with other partitions. Use `seek` with the error's `next_offset` to skip
+    the damaged records. Until then the error is raised again only when no other partition has records: at the end of a
+    poll's timeout, in a loop after `default.api.timeout.ms`.
 
     Example:
         ```python
@@ -115,8 +115,8 @@ class Consumer:
 
         Args:
             partitions: `TopicPartition`s or `(topic, partition)` pairs. A partition with an offset is read from that
-                offset. One without keeps its position if it was assigned before, else it starts where the group has
-                committed, if there is a `group.id`, or where `auto.offset.reset` says.
+                offset. One without keeps its position if it was assigned before, else it starts at the group's
+                committed offset, if there is a `group.id`, or at the position of `auto.offset.reset`.
 
         Raises:
             ArgumentError: A partition or an offset is negative, or topics are subscribed to; nothing was changed.
@@ -132,11 +132,11 @@ class Consumer:
         on_revoke: Callable[[list[TopicPartition]], object] | None = None,
         on_lost: Callable[[list[TopicPartition]], object] | None = None,
     ) -> None:
-        """Joins the group `group.id`, and reads what it assigns of these topics. The first poll joins.
+        """Joins the group `group.id`, and reads the partitions of these topics that it assigns. The first poll joins.
 
         Polls call the listeners in the task that polls, before they return any further record. A listener may call
         the consumer, to seek or to commit, but not `poll`, and may be async; `max.poll.interval.ms` is its deadline.
-        What it raises, the poll raises, once; the rebalance goes on all the same. No record of a revoked or lost
+        If it raises, the poll raises that exception once, and the rebalance continues. No record of a revoked or lost
         partition is returned after its listener.
 
         Args:
@@ -145,10 +145,10 @@ class Consumer:
                 A `SubscriptionPattern` is matched by the group's coordinator, which needs the consumer protocol.
             on_assign: A function, or an async one, that is called with the partitions that were added, after each
                 rebalance; the list is empty if there are none.
-            on_revoke: Called with the partitions that other members get next: what was read of them can still be
-                committed. With `enable.auto.commit`, that was done already.
-            on_lost: Called with partitions that other members have already, because the group went on without this
-                consumer; nothing can be committed for them any more. Without it, `on_revoke` is called.
+            on_revoke: Called with the partitions that other members get next. Their offsets can still be committed;
+                with `enable.auto.commit` they were committed already.
+            on_lost: Called with partitions that other members own already, because the group removed this consumer;
+                their offsets cannot be committed any more. Without it, `on_revoke` is called.
 
         Raises:
             ArgumentError: The consumer has no `group.id`, partitions were assigned by hand, or a pattern is of no use.
@@ -163,10 +163,10 @@ class Consumer:
         self._core.subscribe(topics, on_assign=on_assign, on_revoke=on_revoke, on_lost=on_lost)
 
     async def unsubscribe(self, timeout: float | None = None) -> None:
-        """Leaves the group, after a last commit with `enable.auto.commit`; or gives up what was assigned by hand.
+        """Leaves the group, after a last commit with `enable.auto.commit`; or clears the manual assignment.
 
         Listeners are called, as by a poll, but have no longer than is left of the call's time; what they raise is
-        raised at the end. Without an answer in time the group goes on when it misses the consumer.
+        raised at the end. Without a response in time the group removes the consumer after its session timeout.
 
         Args:
             timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `default.api.timeout.ms`.
@@ -181,21 +181,22 @@ class Consumer:
         await self._leave(self._core.unsubscribe, deadline)
 
     async def commit(self, offsets: Offsets | None = None, *, wait: bool = True, timeout: float | None = None) -> None:
-        """Commits that the group goes on at these offsets.
+        """Commits these offsets for the group.
 
         Args:
             offsets: By partition, the offset of the next record to read, as an int or an `OffsetAndMetadata`. Without
                 it, the positions of all assigned partitions: everything that polls and loops have returned.
-            wait: Whether to wait for the end of it. If not, a failure is logged.
+            wait: Whether to wait for the response. If not, a failure is logged.
             timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `default.api.timeout.ms`.
 
         Raises:
-            CommitFailedError: The group has gone on without this consumer, or rebalances: poll, and go on from there.
+            CommitFailedError: The group has removed this consumer, or rebalances: call `poll`, and continue with what
+                it returns.
             FencedError: Another member of the group has the same `group.instance.id`.
             ArgumentError: The consumer has no `group.id`, or an offset is negative.
             AuthorizationError: The client may not commit for the group.
             ClosedError: The consumer is closed.
-            KafkaError: No broker answered in time; it may still be committed.
+            KafkaError: No broker responded in time; it may still be committed.
         """
         if wait:
             await self._core.commit(offsets, timeout)
@@ -205,7 +206,7 @@ class Consumer:
     async def committed(
         self, partitions: Iterable[Partition] | None = None, timeout: float | None = None
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """Finds what the group has committed.
+        """Finds the offsets that the group has committed.
 
         Args:
             partitions: `TopicPartition`s or `(topic, partition)` pairs; without it, those that are assigned.
@@ -217,7 +218,7 @@ class Consumer:
         Raises:
             ArgumentError: The consumer has no `group.id`.
             ClosedError: The consumer is closed.
-            KafkaError: No broker answered in time.
+            KafkaError: No broker responded in time.
         """
         wanted = self._core.assignment() if partitions is None else partitions
         found: dict[TopicPartition, OffsetAndMetadata | None]
@@ -225,10 +226,10 @@ class Consumer:
         return found
 
     def group_metadata(self) -> GroupMetadata | None:
-        """Tells who the consumer is in its group, by its last assignment; None if it has no `group.id`.
+        """Returns the consumer's membership in its group, as of its last assignment; None without a `group.id`.
 
-        It stays when the group goes on without the consumer, until the next assignment: offsets that `send_offsets`
-        adds to a transaction as this member are then refused.
+        It stays the same after the group has removed the consumer, until the next assignment. The broker then rejects
+        offsets that `send_offsets` adds to a transaction as this member.
 
         Raises:
             ClosedError: The consumer is closed.
@@ -326,9 +327,9 @@ class Consumer:
             OffsetOutOfRangeError: A position is not in the log, and `auto.offset.reset` is `none`; a
                 `LogTruncatedError` if records were read there that are lost.
             NotFoundError: A topic does not exist.
-            CorruptRecordError: Records do not decode. Those before them came first, and its partition stays there until
-                a seek to its `next_offset`; other partitions are read on. It is raised again when nothing else
-                came in time.
+            CorruptRecordError: Records do not decode. The records before them were returned first. The partition stays
+                there until a seek to the error's `next_offset`; other partitions are read on. It is raised again when
+                no other partition has records in time.
             ClosedError: The consumer is closed.
         """
         deadline = deadline_of(timeout)
@@ -340,14 +341,14 @@ class Consumer:
         return batch
 
     async def _tell(self, left: float | None = None) -> None:
-        """Call the listener that a rebalance waits for, or ask an assignor, for at most `left` seconds.
+        """Call the listener or the assignor that a rebalance waits for, for at most `left` seconds.
 
         What it raises is raised here, and the rebalance goes on.
         """
-        asked = self._core.take_question()
-        if asked is not None:
+        call = self._core.take_question()
+        if call is not None:
             limit = self._core.assignor_timeout()
-            await answer_on_loop(*asked, limit if left is None else min(limit, left))
+            await answer_on_loop(*call, limit if left is None else min(limit, left))
             return
         taken = self._core.take_rebalance()
         if taken is None:
@@ -407,13 +408,13 @@ class Consumer:
 
         Args:
             partition: A partition that is assigned.
-            timeout: Seconds to wait at most, for the whole call, where brokers must be asked. 0 does not wait; None
+            timeout: Seconds to wait at most, for the whole call, if it needs a broker. 0 does not wait; None
                 waits `default.api.timeout.ms`.
 
         Raises:
             ArgumentError: The partition is not assigned.
             ClosedError: The consumer is closed.
-            KafkaError: No broker answered in time.
+            KafkaError: No broker responded in time.
         """
         offset: int = await self._core.position(partition, timeout)
         return offset
@@ -429,7 +430,7 @@ class Consumer:
 
         Raises:
             ClosedError: The consumer is closed.
-            KafkaError: A partition does not exist, or no broker answered in time.
+            KafkaError: A partition does not exist, or no broker responded in time.
         """
         offsets: dict[TopicPartition, int] = await self._core.beginning_offsets(partitions, timeout)
         return offsets
@@ -447,7 +448,7 @@ class Consumer:
 
         Raises:
             ClosedError: The consumer is closed.
-            KafkaError: A partition does not exist, or no broker answered in time.
+            KafkaError: A partition does not exist, or no broker responded in time.
         """
         offsets: dict[TopicPartition, int] = await self._core.end_offsets(partitions, timeout)
         return offsets
@@ -471,7 +472,7 @@ class Consumer:
         Raises:
             ArgumentError: A time is negative, or a datetime without a time zone.
             ClosedError: The consumer is closed.
-            KafkaError: A partition does not exist, or no broker answered in time.
+            KafkaError: A partition does not exist, or no broker responded in time.
         """
         found: dict[TopicPartition, OffsetAndTimestamp | None]
         found = await self._core.offsets_for_times(timestamps, timeout)
@@ -486,7 +487,7 @@ class Consumer:
 
         Raises:
             ClosedError: The consumer is closed.
-            KafkaError: The topic does not exist, or no broker answered in time.
+            KafkaError: The topic does not exist, or no broker responded in time.
         """
         partitions: list[int] = await self._core.partitions_for(topic, timeout)
         return partitions
@@ -505,7 +506,7 @@ class Consumer:
         return lag
 
     def metrics(self) -> Metrics:
-        """What the client measures of itself, at this moment, under the names of Kafka's Java client.
+        """Returns the client's current metrics, under the same names as in the Java client of Kafka.
 
         Rates, averages and maxima are about the last `metrics.num.samples` samples of `metrics.sample.window.ms` each;
         totals count from the beginning. docs/reference/metrics.md lists all metrics.
@@ -519,15 +520,15 @@ class Consumer:
         return self._core.metrics()
 
     async def client_instance_id(self, timeout: float | None = None) -> uuid.UUID:
-        """Asks for the id that brokers know this client by, as the metrics that it pushes carry it (KIP-714).
+        """Requests the id under which this client pushes its metrics to brokers (KIP-714).
 
         Args:
             timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `default.api.timeout.ms`.
 
         Raises:
-            UnsupportedError: The brokers take no metrics of clients, or `enable.metrics.push` is false.
+            UnsupportedError: The brokers do not collect client metrics, or `enable.metrics.push` is false.
             ClosedError: The client is closed.
-            KafkaError: No broker answered in time.
+            KafkaError: No broker responded in time.
         """
         found: uuid.UUID = await self._core.client_instance_id(timeout)
         return found

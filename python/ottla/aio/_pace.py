@@ -7,7 +7,7 @@ import time
 
 # Seconds after which other tasks have their turn. A turn of the loop costs about ten microseconds: half a percent.
 _TURN = 0.002
-# Records of the first run, before anybody knows how long the caller takes for one; and of any.
+# Records of the first run, before the time that the caller takes for one is known; and of any.
 _FIRST = 1
 _MOST = 1 << 16
 
@@ -25,7 +25,7 @@ class Pace:
         self._begun = self._turned = time.monotonic()
 
     def run(self) -> int:
-        """Begin a run; tells how many records it should have."""
+        """Begin a run, and return how many records it should have."""
         self._begun = time.monotonic()
         return self._run
 

@@ -65,9 +65,9 @@ async def read(
 ) -> Any:
     """Reads what a topic holds now, or a part of it, as one batch or as a stream of Arrow record batches.
 
-    It waits for no record that is still to come. A time is milliseconds since 1970 UTC, a datetime with a time zone, or
-    a timedelta, which is so long ago. In each partition it stands for the first record at or after it: where records
-    are not in the order of their times, some may lie on the other side.
+    It does not wait for new records. A time is milliseconds since 1970 UTC, a datetime with a time zone, or a timedelta
+    before now. In each partition it means the first record at or after it: where records are not in the order of their
+    times, some may be on the other side.
 
     Args:
         bootstrap_servers: `host:port` of one or more brokers, separated by commas or as a list.
@@ -98,8 +98,8 @@ async def read(
             are several topics, a partition or column does not exist, or a group is given.
         ConfigError: A property is unknown or has a value that is not allowed.
         NotFoundError: The topic does not exist; the error names the nearest one.
-        KafkaTimeoutError: Nothing more came for `default.api.timeout.ms`.
-        KafkaError: What else polls raise.
+        KafkaTimeoutError: No further records came for `default.api.timeout.ms`.
+        KafkaError: Any other error of polls.
         ImportError: `stream` is given, and pyarrow is not installed.
 
     Example:
@@ -134,7 +134,7 @@ async def read(
                 result = await operation
     except NotFoundError as error:
         topics: list[str] = []
-        # What keeps the topics from being listed is not what failed.
+        # An error of the listing must not hide the first error.
         with contextlib.suppress(KafkaError):
             async with Admin(bootstrap_servers, config=of_admin(config, properties)) as admin:
                 topics = await admin.list_topics()

@@ -44,7 +44,7 @@ class Reports:
         """Call back, and once more after the interval."""
         if self._callback is not None:
             self._timer = loop.call_later(self._interval, _tick, weakref.ref(self), loop)
-            self._tell()
+            self._report()
 
     async def finish(self, timeout: float | None) -> None:
         """Call back for the last time: the client is closed.
@@ -55,12 +55,12 @@ class Reports:
         if self._timer is not None:
             self._timer.cancel()
         if self._callback is not None:
-            self._tell()
+            self._report()
             self._callback = None
         if self._tasks:
             await asyncio.wait(set(self._tasks), timeout=PATIENCE if timeout is None else min(timeout, PATIENCE))
 
-    def _tell(self) -> None:
+    def _report(self) -> None:
         call(self._core.metrics(even_closed=True), self._call)
 
     def _call(self, metrics: Metrics) -> None:

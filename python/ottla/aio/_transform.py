@@ -41,7 +41,7 @@ class Transform:
         return self._settings.transactional_id
 
     async def run(self) -> None:
-        """Works in this task until `stop`, or until an error that another attempt does not mend.
+        """Works in this task until `stop`, or until an error that a retry cannot fix.
 
         It joins the group, and leaves it at its end, however it ends. After `stop` the open transaction is committed;
         if anything is raised, such as `CancelledError`, it is aborted.
@@ -52,7 +52,7 @@ class Transform:
             AuthorizationError: The client may not read or write a topic, not join the group, or not have transactions.
             TransactionAbortableError: A record was refused, such as one that is too large; or no transaction was
                 committed for `retry_for` seconds.
-            KafkaError: What else polls and transactions raise. Nothing is lost by it: the next `run` goes on from the
+            KafkaError: Any other error of polls and transactions. Nothing is lost: the next `run` continues from the
                 last commit.
             Exception: What the function raised.
         """
@@ -66,10 +66,10 @@ class Transform:
         raise error
 
     def stop(self) -> None:
-        """Has `run` commit what is done and return. Threads and signal handlers may call it, also before `run`.
+        """Makes `run` commit what is done and return. Threads and signal handlers may call it, also before `run`.
 
-        While no broker answers, each step of that is given up after 5 s: the last commit, its abort, and the close of
-        each client. A commit that is under way may take `max.block.ms` of the producer before them.
+        While no broker responds, each step times out after 5 s: the last commit, its abort, and the close of each
+        client. A commit that is in progress may take `max.block.ms` of the producer first.
         """
         self._stopped = True
 
@@ -91,9 +91,9 @@ def transform(
 ) -> Transform:
     """Prepares to read topics as a member of a group, and to write what a function makes of them, exactly once.
 
-    The records that the function gives and the offsets of those that it was given are committed in one transaction.
+    The records that the function returns and the offsets of its input are committed in one transaction.
     Before partitions go to another member, the transaction is committed; if that fails, it is aborted and its records
-    are read again. A member that the group has replaced can commit nothing (KIP-447), which needs brokers from 2.5 on.
+    are read again. A member that the group has replaced can commit nothing (KIP-447), which needs brokers since 2.5.
 
     Args:
         bootstrap_servers: `host:port` of one or more brokers, separated by commas or as a list.
@@ -103,19 +103,20 @@ def transform(
         topics: What to read: a topic, several, or a pattern, as `Consumer.subscribe` takes them.
         group_id: The group.
         to: The topic to write to. Without it, each record or row names its own.
-        transactional_id: The `transactional.id` of the producer, which no other running one has. One that stays the
-            same ends at once, when it starts again, what it left open when it was killed; and whoever takes it over
-            ends the run of the one before. None makes one up.
+        transactional_id: The `transactional.id` of the producer, which no other running producer has. With the same id
+            after a crash, the new run aborts at once the transaction that the old run left open, and fences the old run
+            if it still works. None generates an id.
         max_records: The most records to read in a transaction.
         commit_interval: Seconds after which a transaction is committed.
         retry_for: Seconds for which transactions may fail, one after the other, before `run` raises.
         config: Properties of both clients by Kafka's names, such as `{"security.protocol": "SSL"}`.
         consumer: Properties of the consumer alone, such as `{"auto.offset.reset": "earliest"}`.
-        producer: Properties of the producer alone. `transaction.timeout.ms` is 10,000 without it: for so long, readers
-            wait for what a killed member left open. A call of the function should take less.
+        producer: Properties of the producer alone. `transaction.timeout.ms` is 10,000 without it: readers of committed
+            records wait this long for a transaction that a killed member left open. A call of the function should take
+            less.
 
     Returns:
-        What `run` starts, and `stop` ends.
+        The transform: `run` starts it, and `stop` ends it.
 
     Raises:
         ArgumentError: A number is out of range.
@@ -192,7 +193,7 @@ class _Run:
         try:
             await self._commit(CLOSE_TIMEOUT)
         except KafkaError as error:
-            # Nothing is lost: whoever has the partitions next does this work again.
+            # Nothing is lost: the next owner of the partitions does this work again.
             await self._recover(error, CLOSE_TIMEOUT)
 
     def _is_stopped(self) -> bool:
@@ -207,15 +208,16 @@ class _Run:
     async def _turn(self) -> None:
         progress = self._progress
         if self._producer is None and self._settings.is_named:
-            # What a producer of this name left open may hold back what is to be read, and ends only now.
+            # An earlier producer of this name may have left a transaction open, which blocks
+            # readers of committed records. It ends only now.
             await self._open()
         if progress.is_behind:
             await self._go_back()
-        batch = await self._consumer.poll(progress.wait(), max_records=progress.room())
+        batch = await self._consumer.poll(progress.wait(), max_records=progress.space())
         if len(batch):
             progress.read(batch)
             if progress.is_behind:
-                return  # a listener aborted the transaction in between, and these records are read again, too
+                return  # a listener aborted the transaction in between: these records are read again, too
             await self._write(batch)
         else:
             progress.read_nothing()
@@ -257,7 +259,8 @@ class _Run:
             if hasattr(outgoing, "__aiter__"):
                 async with contextlib.AsyncExitStack() as stack:
                     if hasattr(outgoing, "aclose"):
-                        # Else it would end sometime, beside the next call for the same records.
+                        # Else it would end at some later time, next to the next call for the same
+                        # records.
                         await stack.enter_async_context(contextlib.aclosing(outgoing))
                     async for given in outgoing:
                         yield given
@@ -284,21 +287,21 @@ class _Run:
             return
         deadline = deadline_of(timeout)
         producer = await self._open()
-        offsets = self._consumer._core.with_epochs(progress.next)  # noqa: SLF001 what batches do not tell
+        offsets = self._consumer._core.with_epochs(progress.next)  # noqa: SLF001 batches lack the epochs
         await producer.send_offsets(offsets, member, timeout)
         await producer.commit_transaction(None if deadline is None else max(deadline - time.monotonic(), 0))
         self._is_open = False
         progress.committed()
 
     async def _recover(self, error: KafkaError, timeout: float | None = None) -> float:
-        """Abort what is open after a failure; gives the seconds to wait. What cannot be mended is raised."""
+        """Abort the open transaction after a failure; return the seconds to wait. Raise what no retry can fix."""
         pause = self._progress.failed(error)
         refusal = await self._abort(error, timeout)
-        # A partition's leader may only be behind where it refuses a producer; its coordinator knows.
+        # A partition leader that rejects a producer may have stale state; the coordinator decides.
         return self._progress.failed(refusal) if isinstance(refusal, FencedError) else pause
 
     async def _abort(self, error: BaseException | None, timeout: float | None = None) -> KafkaError | None:
-        """End what is open. A producer that cannot do so is given up: its successor, of the same name, ends it.
+        """End the open transaction. A producer that cannot do so is closed; its successor ends the transaction.
 
         Returns:
             Why it cannot.
@@ -326,7 +329,7 @@ class _Run:
         progress = self._progress
         partitions = [partition for partition in self._consumer.assignment() if partition in progress.first]
         if partitions:
-            # Another one begins only when it is known how the last one ended.
+            # Another transaction begins only when the outcome of the last one is known.
             producer = await self._open()
             await producer.abort_transaction()
             self._is_open = False
@@ -334,10 +337,10 @@ class _Run:
                 self._consumer.seek(partition, offset)
         progress.restarted()
 
-    # --- what polls tell of rebalances
+    # --- the rebalance listeners that polls call
 
     async def _revoked(self, partitions: list[TopicPartition]) -> None:
-        # The group waits for this no longer than for a poll.
+        # The group waits for this at most as long as for a poll.
         limit = self._consumer._core.listener_timeout() / 4  # noqa: SLF001 the limit of listeners
         try:
             await self._commit(limit)
@@ -353,7 +356,8 @@ class _Run:
     # --- the end
 
     async def _close_consumer(self, error: BaseException | None, timeout: float) -> None:
-        # What was read and not committed is nobody's any more: listeners that the close calls are not to commit it.
+        # Records that were read and not committed are dropped: listeners that the close calls must
+        # not commit them.
         self._progress.restarted()
         with noting(cause(error), NOT_CLOSED):
             await self._consumer.close(timeout)

@@ -62,7 +62,7 @@ def main(given: Sequence[str] | None = None) -> int:
 
 
 def _failed(text: str) -> int:
-    streams.say(f"ottla: {text}")
+    streams.print_error(f"ottla: {text}")
     try:
         sys.stdout.flush()
     except OSError:

@@ -14,7 +14,7 @@ from ottla import _ottla
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# Milliseconds: someone who types a wrong address should not wait a minute for the answer.
+# Milliseconds: someone who types a wrong address should not wait a minute for the error.
 PATIENCE_MS = 10_000
 DEFAULT_BOOTSTRAP = "localhost:9092"
 MOST_PARTITIONS = 2**31 - 1

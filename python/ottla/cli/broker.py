@@ -116,7 +116,7 @@ def _security(group: argparse._ArgumentGroup) -> None:
 
 
 def _secret(given: str) -> tuple[str, str]:
-    """The type of a NAME:SECRET; what is wrong is said without the secret."""
+    """The type of a NAME:SECRET; errors do not show the secret."""
     name, separator, secret = arguments.name(given).partition(":")
     if not name or not separator or not secret:
         raise argparse.ArgumentTypeError("a name, a colon and a secret are needed, as in alice:alice-secret")

@@ -19,9 +19,10 @@ from ottla.errors import ArgumentError, NotFoundError
 if TYPE_CHECKING:
     import argparse
 
-# Seconds between two looks at whether anybody reads the output.
+# Seconds between two checks whether anything reads the output.
 LOOK = 0.2
-# Seconds that partitions may go without a response to their first Fetch before the command asks why.
+# Seconds that partitions may go without a response to their first Fetch before the command finds
+# out why.
 PATIENCE = arguments.PATIENCE_MS / 1000
 
 
@@ -168,7 +169,7 @@ def _check_reader() -> None:
 
 
 def _check_existence(options: argparse.Namespace, topics: list[str]) -> None:
-    """Raise for a topic that does not exist: asking for its description answers at once, and creates nothing."""
+    """Raise for a topic that does not exist: a describe call returns at once, and creates nothing."""
     with ottla.Admin(arguments.bootstrap(options), config=arguments.admin_config(options)) as admin:
         try:
             admin.describe_topics(topics)

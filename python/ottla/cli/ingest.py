@@ -16,10 +16,10 @@ def add(commands: Any) -> None:
     parser = arguments.command(
         commands,
         "ingest",
-        "write topics into a Parquet, Delta or Iceberg table with Spark, as a TOML file says",
+        "write topics into a Parquet, Delta or Iceberg table with Spark, configured by a TOML file",
         """
         ottla ingest --example > orders.toml     # a file with comments, to begin with
-        ottla ingest --check orders.toml         # is every name and value right? asks no broker, starts no Spark
+        ottla ingest --check orders.toml         # checks names and values; needs no broker, starts no Spark
         ottla ingest orders.toml                 # what is there now; with trigger = "30s" until Ctrl-C
         KAFKA_PASSWORD=... ottla ingest orders.toml      # ${KAFKA_PASSWORD} in the file
 
@@ -31,7 +31,7 @@ def add(commands: Any) -> None:
         YARN, Kubernetes, Databricks and EMR.
         """,
     )
-    parser.add_argument("config", nargs="?", metavar="CONFIG.toml", help="the file that says what to do")
+    parser.add_argument("config", nargs="?", metavar="CONFIG.toml", help="the configuration file")
     parser.add_argument("--check", action="store_true", help="only check the file")
     parser.add_argument("--example", action="store_true", help="print a file with comments, and end")
     parser.set_defaults(run=_ingest, parser=parser)

@@ -30,7 +30,7 @@ def add(commands: Any) -> None:
         ottla produce -b kafka-1:9092 -t flights --config compression.type=zstd --config acks=all < flights.txt
 
         A line ends with LF or CR LF; any other CR belongs to the value. The command ends at the first line that cannot
-        be sent, and says its number. Ctrl-C and SIGTERM send what was read before.
+        be sent, and prints its number. Ctrl-C and SIGTERM send what was read before.
         """,
     )
     arguments.client(parser)
@@ -64,7 +64,7 @@ def _produce(options: argparse.Namespace) -> None:
         try:
             lines.send(sys.stdin.buffer)
         finally:
-            streams.say(f"{lines.sent} record{'' if lines.sent == 1 else 's'} sent to {topic}")
+            streams.print_error(f"{lines.sent} record{'' if lines.sent == 1 else 's'} sent to {topic}")
 
 
 class _Lines:
@@ -97,7 +97,7 @@ class _Lines:
                     while self._pending and self._pending[0][1].done():
                         self._take()
         except (OSError, KeyboardInterrupt):
-            # Nobody waits without end for a command that was told to stop.
+            # A command that was stopped must end soon.
             self._finish(arguments.PATIENCE_MS / 1000)
             raise
         except ottla.KafkaError:
@@ -123,7 +123,7 @@ class _Lines:
     def _finish(self, timeout: float | None) -> None:
         """Wait for all records, and raise for the first that was not delivered."""
         with suppress(ottla.KafkaError):
-            # The lines below say what failed, and when the time was up.
+            # The lines below report failures and the timeout.
             self._producer.flush(timeout)
         failed: list[ottla.KafkaError] = []
         while self._pending:

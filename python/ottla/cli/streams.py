@@ -54,7 +54,7 @@ def prepare() -> None:
         sys.stdout.reconfigure(errors="backslashreplace")
 
 
-def say(text: str) -> None:
+def print_error(text: str) -> None:
     """Write a whole line for people to standard error. A log can come between the two writes of `print`."""
     sys.stderr.write(f"{text}\n")
     sys.stderr.flush()

@@ -54,9 +54,9 @@ def open_log(
     Args:
         path: A folder, or a glob pattern of folders: each is that of a partition, named `TOPIC-NUMBER`, or holds such
             folders. A URL (`s3://bucket/backup/*`) is read through fsspec.
-        isolation_level: `"read_uncommitted"`, the default of `Consumer` and of Spark's Kafka source too, has all
-            records. `"read_committed"` leaves out those of aborted transactions and ends before the first one that is
-            still open. To know them, the beginning of every batch in the segments is read.
+        isolation_level: `"read_uncommitted"`, which is also the default of `Consumer` and of the Kafka source in Spark,
+            has all records. `"read_committed"` omits the records of aborted transactions and ends before the first open
+            transaction. To find transactions, it reads the beginning of every batch in the segments.
         storage_options: Arguments of the file system of fsspec. No error shows them.
 
     Returns:

@@ -108,16 +108,16 @@ class _Parts(NamedTuple):
 
 
 def _parts(url: str) -> _Parts | None:
-    """The parts of a URL; None for a path. What can be taken for a secret in two ways is one."""
+    """The parts of a URL; None for a path. A part that may be a secret counts as one."""
     scheme, mark, rest = url.partition("://")
     if not mark:
         return None
-    # A question mark is a letter of patterns too.
-    asked = re.search(r"\?" if scheme.endswith(("http", "https")) else r"\?(?=[^?]*=)", rest)
-    place, query = (rest[: asked.start()], rest[asked.end() :]) if asked else (rest, "")
+    # A `?` is a wildcard of patterns too.
+    query_at = re.search(r"\?" if scheme.endswith(("http", "https")) else r"\?(?=[^?]*=)", rest)
+    place, query = (rest[: query_at.start()], rest[query_at.end() :]) if query_at else (rest, "")
     authority = place.partition("/")[0]
     if "@" in query and ":" in authority and "@" not in authority:
-        # The question mark belongs to a password.
+        # The `?` belongs to a password.
         place, query, authority = rest, "", rest
     # So does a slash, if there is no host and port before it.
     head = place if ":" in authority else authority
@@ -183,7 +183,7 @@ class _LocalReader:
 
 
 class RemoteFiles:
-    """Files of a file system that fsspec knows. Errors are its own, without what the options say."""
+    """Files of an fsspec file system. Its errors are passed on without the values of the options."""
 
     def __init__(self, url: str, options: Mapping[str, Any]) -> None:
         self.path = url
@@ -237,8 +237,8 @@ class RemoteFiles:
                 size = self._system.size(path)
         if size is None:
             raise OSError(
-                f"{shown(path)}: the file system does not tell how many bytes the file has, and segments cannot be "
-                "read without: copy the folder to this machine"
+                f"{shown(path)}: the file system does not report the file's size, which segments need: copy the "
+                "folder to this machine"
             )
         return int(size)
 
@@ -252,8 +252,8 @@ class RemoteFiles:
         try:
             yield
         except Exception as error:  # noqa: BLE001 - each file system has its own
-            told = re.sub(r"[a-z0-9+.:]+://[^\s'\"]*", lambda match: shown(match[0]), str(error))
-            text = f"{shown(path)}: {type(error).__name__}: {told}"
+            reason = re.sub(r"[a-z0-9+.:]+://[^\s'\"]*", lambda match: shown(match[0]), str(error))
+            text = f"{shown(path)}: {type(error).__name__}: {reason}"
             for secret in self._secrets:
                 text = text.replace(secret, HIDDEN)
             # What led to it may show the options.

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from ottla.log._files import Entry, Files
 
 SEGMENT = re.compile(r"([0-9]{20})\.log")
-# Compaction writes a segment anew under this name, and takes the old one away before it gives it the old one's name.
+# Compaction writes a new segment under this name. It removes the old segment and then renames the
+# new one.
 SWAP = re.compile(r"([0-9]{20}\.log)\.swap")
 # How often a folder is looked at while a broker does so, and seconds between.
 LOOKS = 5
@@ -38,7 +39,7 @@ class Segment:
         path: The file.
         base: The offset in its name: no record in it has a lower one.
         size: Its bytes.
-        index: The file with positions of some of its offsets; None if there is none.
+        index: The file with positions of some of its offsets; None without such a file.
     """
 
     path: str
@@ -91,7 +92,7 @@ def _in_folder(files: Files, path: str) -> Iterable[Folder]:
     if segments := _segments(files, path, entries):
         if (partition := _partition(posixpath.basename(path.replace(os.sep, "/")))) is None:
             raise ArgumentError(
-                f"{path} holds segments, and its name does not say of which partition: rename it as the broker had it, "
+                f"{path} holds segments, but its name does not contain the partition: rename it as on the broker, "
                 "TOPIC-NUMBER, such as orders-0"
             )
         yield _folder(partition, path, segments, _starts(files, posixpath.dirname(path)))
@@ -164,6 +165,6 @@ def _starts(files: Files, folder: str) -> dict[TopicPartition, int]:
         return {TopicPartition(topic, int(number)): int(offset) for topic, number, offset in rows}
     except ValueError:
         raise CorruptRecordError(
-            f"{path} does not hold a topic, a partition and an offset in each line. It says where partitions begin of "
-            "which records were deleted: without the file they begin with their segments"
+            f"{path} does not have a topic, a partition and an offset in each line. It contains the first offsets of "
+            "partitions whose records were deleted: without the file they begin with their segments"
         ) from None

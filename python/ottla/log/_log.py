@@ -38,9 +38,9 @@ class _Known(NamedTuple):
 
 
 class Log:
-    """Partitions as they were when their folders were looked at, without what is appended later. `open_log` makes it.
+    """Partitions as they were when their folders were listed, without later records. `open_log` makes it.
 
-    A partition's files are read when its offsets or ranges are first asked for.
+    A partition's files are read at the first call for its offsets or ranges.
     """
 
     def __init__(self, files: Files, folders: dict[TopicPartition, Folder], *, read_committed: bool) -> None:
@@ -88,10 +88,10 @@ class Log:
         *,
         max_bytes: int = DEFAULT_BYTES,
     ) -> list[LogRange]:
-        """Divide a part of a partition, such as for tasks that read at a time.
+        """Divide a part of a partition, such as for parallel tasks.
 
-        Each range is in one segment. A large segment is divided where its index, or the batches themselves, say that a
-        batch begins.
+        Each range is in one segment. A large segment is divided at the begin of batches, from its index or from the
+        batches themselves.
 
         Args:
             partition: The partition.
@@ -100,8 +100,8 @@ class Log:
             max_bytes: About the most bytes of a range. A batch is never divided.
 
         Returns:
-            Ranges in the order of offsets. Read one after the other they give each record once. There is none for what
-            the partition does not hold.
+            Ranges in the order of offsets. Read one after the other they give each record once. Offsets that the
+            partition does not hold have no range.
 
         Raises:
             ArgumentError: `max_bytes` is not positive.
@@ -145,7 +145,7 @@ class Log:
         return made
 
     def _look(self, partitions: Iterable[Partition] | None) -> dict[TopicPartition, _Known]:
-        """What the files of these partitions say."""
+        """The state of these partitions, from their files."""
         wanted = self.partitions if partitions is None else [TopicPartition(*each) for each in partitions]
         for at in wanted:
             if at not in self._folders:

@@ -1,4 +1,4 @@
-"""What the first bytes of batches tell of a segment: where it ends, where it can be divided, its transactions."""
+"""The outline of a segment from its batch headers: its end, the places where it can be divided, its transactions."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Outline(NamedTuple):
 
     Attributes:
         end: The position after its last whole batch.
-        next_offset: The offset after that batch; None if there is none.
+        next_offset: The offset after that batch; None without a batch.
         marks: Places between batches, `MARKED` bytes apart or more.
         steps: Of transactions; of the records of one, only some.
     """
@@ -113,7 +113,7 @@ def first_offset(reader: Reader, segment: Segment, position: int) -> int | None:
 
 
 def index_marks(files: Files, segment: Segment) -> list[Mark]:
-    """What the index of a segment says; nothing if there is none, or if its offsets do not ascend.
+    """The entries of a segment's index; empty without an index, or if its offsets do not ascend.
 
     It has pairs of 32-bit numbers: an offset less the segment's base, and a position.
 
@@ -127,7 +127,7 @@ def index_marks(files: Files, segment: Segment) -> list[Mark]:
             data = reader.read(0, reader.size)
     except FileNotFoundError:  # Deleted meanwhile.
         return []
-    # While a segment is written to, its index has room for more.
+    # While a segment is written to, its index has space for more entries.
     used = -(-len(data.rstrip(b"\0")) // 8) * 8
     found: list[Mark] = []
     position = 0
@@ -145,9 +145,8 @@ def corrupt(at: TopicPartition, path: str, position: int, offset: int | None, ca
     """The error for bytes that are not the batch that should be there."""
     where = f"{at.topic}-{at.partition}" + ("" if offset is None else f", offset {offset}")
     error = CorruptRecordError(
-        f"{shown(path)} is damaged at byte {position} ({where}): {cause}. Take the segment from another replica. What "
-        "lies before the damage, and behind it, can be read by offsets under read_uncommitted if the segment has its "
-        ".index"
+        f"{shown(path)} is damaged at byte {position} ({where}): {cause}. Take the segment from another replica. "
+        "Records before and after the damage can be read by offset with read_uncommitted if the segment has its .index"
     )
     error.topic, error.partition, error.cause = at.topic, at.partition, cause
     return error
@@ -193,7 +192,7 @@ class _Walk:
             position += used
             if cause is None and not is_cut:
                 continue
-            # A header that is not whole yet says nothing.
+            # An incomplete header proves nothing.
             if not is_last or not (is_cut or self._is_zero(position + HEADER, size)):
                 path = self._segment.path
                 why = cause or f"a batch is cut short: the file ends after {size - position} bytes of it"
@@ -206,7 +205,7 @@ class _Walk:
         """What was found in the last segment, without a batch at its end that does not have all its bytes yet.
 
         Raises:
-            CorruptRecordError: A whole batch follows, so that it is none that a broker was writing.
+            CorruptRecordError: A whole batch follows, so a broker was not writing this one.
         """
         size, last, is_cut = self._segment.size, self._last, self._is_cut
         if found.next_offset is None or _decoded(self._reader.read(last, found.end - last)) is not None:

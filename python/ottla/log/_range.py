@@ -58,7 +58,7 @@ class LogRange:
             CorruptRecordError: A batch is damaged. The text names file, position, topic, partition and offset; batches
                 before it were yielded.
             NotFoundError: The segment is gone, or is another one now: the broker deleted or compacted it since the
-                range was made. It is `retriable`, by a read that begins anew.
+                range was made. It is `retriable`, by a new read.
             OSError: The file cannot be read.
         """
         files = files_of(self._root, storage_options)

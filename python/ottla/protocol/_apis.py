@@ -14,7 +14,7 @@ from ottla.protocol._messages import Versions
 
 @dataclass(frozen=True)
 class Api:
-    """An API of the protocol: a request and the response that answers it, in the same versions.
+    """An API of the protocol: a request and its response, in the same versions.
 
     Attributes:
         key: Its number on the wire.
@@ -22,7 +22,7 @@ class Api:
         versions: The versions that ottla speaks.
         flexible: The first version with compact lengths and tagged fields (KIP-482); None if no version has them.
         unstable: Whether brokers serve the last version only if `unstable.api.versions.enable` is set.
-        listeners: Which nodes answer it: `"broker"`, `"controller"`, before Kafka 4.0 also `"zkBroker"`.
+        listeners: Which nodes serve it: `"broker"`, `"controller"`, before Kafka 4.0 also `"zkBroker"`.
     """
 
     key: int
@@ -62,7 +62,7 @@ def key_of(api: str) -> int:
     """The number of the API of this name.
 
     Raises:
-        ProtocolError: No API has this name; the error says the nearest one.
+        ProtocolError: No API has this name; the error names the nearest one.
     """
     known = APIS.get(api)
     if known is not None:

@@ -8,8 +8,8 @@ from enum import IntEnum
 class ErrorCode(IntEnum):
     """An error code as responses carry it, by Kafka's name: <https://kafka.apache.org/protocol#protocol_error_codes>.
 
-    A member is the number on the wire, and says its name and number as text. A code that no member has, from a newer
-    broker, makes a value of its own that is named `UNKNOWN_ERROR_CODE`, so that showing an answer never fails.
+    A member is the number on the wire, and shows its name and number as text. A code without a member, from a newer
+    broker, makes a new value that is named `UNKNOWN_ERROR_CODE`, so that showing a response never fails.
 
     ```python
     >>> from ottla.protocol import ErrorCode

@@ -73,7 +73,7 @@ def encode_response(
 
     Args:
         api: The API's name: a key of `APIS`.
-        version: The version of the request that it answers.
+        version: The version of its request.
         message: The response, as for `encode`.
         correlation_id: The correlation id of the request.
         form: What `message` is.
@@ -88,10 +88,10 @@ def encode_response(
 
 
 def decode_frame(data: Buffer, *, response_to: tuple[str, int] | None = None, form: Form = "python") -> Frame:
-    """Read a frame. A request says its API and version itself, a response does not.
+    """Read a frame. A request contains its API and version, a response does not.
 
-    A broker that does not know the version of an ApiVersions request answers with error 35 in version 0, whatever was
-    asked (KIP-511); the frame then says version 0.
+    A broker that does not know the version of an ApiVersions request returns error 35 in version 0, whichever version
+    was requested (KIP-511); the frame then has version 0.
 
     ```python
     >>> from ottla import protocol
@@ -104,7 +104,7 @@ def decode_frame(data: Buffer, *, response_to: tuple[str, int] | None = None, fo
 
     Args:
         data: One whole frame, its 4 bytes of length in front.
-        response_to: The API and the version of the request that the frame answers; None if it is a request.
+        response_to: The API and the version of the request of this response; None if the frame is a request.
         form: The form of the decoded message.
 
     Returns:

@@ -1,4 +1,4 @@
-"""Records of Kafka's internal topics, and control records."""
+"""Records of internal topics, and control records."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def decode_internal(topic: str, key: Buffer | None, value: Buffer | None, *, for
 def decode_control(key: Buffer | None, value: Buffer | None, *, form: Form = "python") -> InternalRecord:
     """Read a record of a control batch of any topic.
 
-    It says the end of a transaction (KIP-98), or what KRaft writes for itself (KIP-595, KIP-630, KIP-853).
+    It is the end marker of a transaction (KIP-98), or a control record of KRaft (KIP-595, KIP-630, KIP-853).
 
     Args:
         key: The record's key.

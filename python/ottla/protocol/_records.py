@@ -118,8 +118,8 @@ def encode_records(
     Raises:
         ArgumentError: There is no such magic, codec, level or timestamp type, a number is out of range, or the magic
             has no place for something.
-        ProtocolError: A record does not fit: its type, its size, its offset, or what the magic has no place for. The
-            error says which.
+        ProtocolError: A record does not fit: its type, its size, its offset, or a field that the magic does not have.
+            The error names it.
     """
     if magic not in (0, 1, 2):
         raise ArgumentError(f"magic is 0, 1 or 2, and was {magic!r}")
@@ -157,7 +157,7 @@ def encode_records(
 def _check_timeless(records: list[Record], timestamp_type: str) -> None:
     """Raise for timestamps, which would be lost in magic 0."""
     if timestamp_type != "create":
-        raise ArgumentError("magic 0 has no place for timestamps, so that timestamp_type says nothing about them")
+        raise ArgumentError("magic 0 has no timestamps: leave out timestamp_type")
     for i, record in enumerate(records):
         if record.timestamp != -1:
             raise ProtocolError(f"records[{i}].timestamp: magic 0 has no timestamps, magic 1 and 2 have")
@@ -166,7 +166,7 @@ def _check_timeless(records: list[Record], timestamp_type: str) -> None:
 def decode_records(data: Buffer, *, check_crcs: bool = True, limit: int = DECOMPRESS_LIMIT) -> list[RecordBatch]:
     """Read what the field `records` of a Fetch response or a Produce request holds: batches and messages of any age.
 
-    A last batch that is cut short is left out, since a broker answers with as many bytes as a fetch requests (KIP-74).
+    A last batch that is cut short is left out, since a broker returns as many bytes as a fetch requests (KIP-74).
 
     Args:
         data: The bytes.

@@ -30,8 +30,8 @@ def error_response(
     ```python
     >>> from ottla import protocol
     >>> request = {"topics": [{"name": "flights", "partitions": [{"partitionIndex": 3}]}]}
-    >>> answer = protocol.error_response("ListOffsets", 1, request, protocol.ErrorCode.NOT_LEADER_OR_FOLLOWER)
-    >>> answer["topics"]
+    >>> response = protocol.error_response("ListOffsets", 1, request, protocol.ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    >>> response["topics"]
     [{'name': 'flights', 'partitions': [{'partitionIndex': 3, 'errorCode': 6, 'timestamp': -1, 'offset': -1}]}]
 
     ```

@@ -114,9 +114,9 @@ class _Windows:
     def __iter__(self) -> Iterator[RecordBatch | Damage]:
         while not self._ended:
             self._fill()
-            told, damage = yield from self._look()
+            used, damage = yield from self._look()
             if not self._ended:
-                self._go_on(told, damage)
+                self._go_on(used, damage)
 
     def _fill(self) -> None:
         parts, missing = [self._window], self._wanted - len(self._window)
@@ -131,21 +131,21 @@ class _Windows:
 
     def _look(self) -> Generator[RecordBatch | Damage, None, tuple[int, Damage | None]]:
         """Yield what the window holds; return how much of it was used, and the damage that may continue behind it."""
-        told = 0
+        used = 0
         damage: Damage | None = None
         self._wanted = WINDOW
         for position, size, fields, cause in _ottla.SegmentWindow(self._window, *self._options):
             if damage is not None:
                 # Something follows it, so that it is known where it ends.
                 yield damage
-                told, damage, self._begun = position, None, None
+                used, damage, self._begun = position, None, None
             at = self._start + position
             if fields is None:
                 needed = self._claimed(position)
                 if not self._ended and len(self._window) - position < needed <= MOST:
                     # The window cuts it, and perhaps nothing else is wrong with it.
                     self._wanted = max(WINDOW, needed)
-                    return told, None
+                    return used, None
                 why = f"a batch of {needed:,} bytes, and {MOST:,} is the most" if needed > MOST else cause
                 damage = self._damage(at, at + size, str(why))
                 continue
@@ -153,13 +153,13 @@ class _Windows:
                 yield self._damage(at, at, "")
                 self._begun = None
             yield build(fields, at)
-            told = position + size
+            used = position + size
         if self._ended:
             if damage is None and self._begun is not None and self._begun.cause != ZEROS:
                 damage = self._damage(0, self._zeros, "")
             if damage is not None:
                 yield damage
-        return told, damage
+        return used, damage
 
     def _claimed(self, position: int) -> int:
         """The size that an entry which begins here claims."""
@@ -174,14 +174,14 @@ class _Windows:
             start, cause = self._begun.position, self._begun.cause
         return Damage(start, end - start, cause)
 
-    def _go_on(self, told: int, damage: Damage | None) -> None:
-        if told == 0 and len(self._window) < MOST:
+    def _go_on(self, used: int, damage: Damage | None) -> None:
+        if used == 0 and len(self._window) < MOST:
             self._wanted = min(max(2 * len(self._window), self._wanted), MOST)
             return
-        if told == 0:
+        if used == 0:
             # No batch begins in the first half, or it would have its end in the window.
-            told = len(self._window) // 2
+            used = len(self._window) // 2
             self._begun = self._begun or damage or Damage(self._start, 0, ZEROS)
             self._wanted = MOST
-        self._window = self._window[told:]
-        self._start += told
+        self._window = self._window[used:]
+        self._start += used

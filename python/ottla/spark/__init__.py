@@ -6,13 +6,13 @@
 Spark 3.5 knows no data sources in Python: there, and wherever you like, `read_kafka` gives the frame and `stream_kafka`
 starts the stream that `format("ottla")` would.
 
-The packages `pyspark_ottla` and `pyspark_ottla_log`, which are installed along, register the formats by themselves.
-`register` does it by hand, and
-`ensure_java` finds a Java runtime for Spark, which needs one. `offsets_behind_latest` tells how far a stream is behind,
-and `commit_listener` commits what it has read to a consumer group.
+The packages `pyspark_ottla` and `pyspark_ottla_log`, which are installed with ottla, register the formats by
+themselves. `register` registers them explicitly, and `ensure_java` finds a Java runtime for Spark.
+`offsets_behind_latest` returns the lag of a stream, and `commit_listener` commits the offsets of a stream to a consumer
+group.
 
-Columns, options and the JSON of offsets are those of Spark's own Kafka source and sink (the "Structured Streaming +
-Kafka Integration Guide"), so changing one word moves a query to ottla, and its checkpoint with it.
+Columns, options and the JSON of offsets are the same as in Spark's own Kafka source and sink (the "Structured Streaming
++ Kafka Integration Guide"), so changing one word moves a query to ottla, and its checkpoint with it.
 """
 
 import logging
@@ -98,7 +98,7 @@ def register(spark: "SparkSession") -> None:
         spark: The session, classic or Connect.
 
     Raises:
-        ImportError: pyspark is missing or older than 4.0, or the Python of Spark's workers has no ottla.
+        ImportError: pyspark is missing or older than 4.0, or the Python of the Spark workers has no ottla.
     """
     from pyspark.sql.utils import is_remote
 
@@ -130,15 +130,16 @@ def _make_known(spark: "SparkSession", source: "type[DataSource]") -> None:
 
 
 def _check_worker_python(python: str) -> None:
-    """Raise if Spark's workers lack ottla: their own error would not say which Python they run."""
+    """Raise if the Spark workers lack ottla: their own error does not name the Python that they run."""
     if shutil.which(python) is None:
-        # It is on the executors alone, unpacked from `--archives`. A task says itself what it lacks.
+        # It exists only on the executors, unpacked from `--archives`. The error of a task names
+        # what is missing.
         return
-    told = subprocess.run(  # noqa: S603 - the program that Spark starts for its workers
+    result = subprocess.run(  # noqa: S603 - the program that Spark starts for its workers
         [python, "-c", "import ottla.spark.read.range_reader"], capture_output=True, text=True, timeout=60, check=False
     )
-    if told.returncode:
-        why = (told.stderr.strip().splitlines() or [f"exit {told.returncode}"])[-1]
+    if result.returncode:
+        why = (result.stderr.strip().splitlines() or [f"exit {result.returncode}"])[-1]
         raise ImportError(
             f"Spark's workers run {python}, which cannot import ottla: {why}. Set PYSPARK_PYTHON in the environment "
             f"to {sys.executable} before the session is made, or install ottla there"
@@ -146,7 +147,7 @@ def _check_worker_python(python: str) -> None:
 
 
 def _help_spark_to_find_us() -> None:
-    """Register the formats where Spark does not find them by itself, or say what to do if there is no session yet."""
+    """Register the formats where Spark does not find them by itself, or warn if there is no session yet."""
     if not source_lookup.is_a_driver() or (problem := source_lookup.problem(os.environ)) is None:
         return
     session = None

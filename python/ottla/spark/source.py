@@ -37,7 +37,7 @@ class OttlaDataSource(Picklable, DataSource):
     """Kafka topics as rows, by `format("ottla")`."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
-        # Spark does not say here whether they are of a read or of a write.
+        # Spark does not pass here whether they are of a read or of a write.
         self._given = dict(options)
         redaction.check(self._given)
 
@@ -47,7 +47,7 @@ class OttlaDataSource(Picklable, DataSource):
 
     @cached_property
     def _registered(self) -> "dict[SideName, RegisteredSchema]":
-        """What registries have. They are asked once, before Spark sends this object around."""
+        """The schemas from registries. They are requested once, before Spark serializes this object."""
         from ottla.spark.read.schema import look_up
 
         return look_up(self._options)
@@ -58,7 +58,7 @@ class OttlaDataSource(Picklable, DataSource):
         return "ottla"
 
     def schema(self) -> StructType | str:
-        """The columns of Spark's Kafka source, `headers` by option, with keys and values in their types."""
+        """The same columns as Spark's Kafka source, `headers` by option, with keys and values in their types."""
         if self._options.typed is None:
             return StructType(COLUMNS + [HEADERS] * self._options.include_headers)
         from ottla.spark.read.schema import schema
@@ -116,8 +116,8 @@ class OttlaDataSource(Picklable, DataSource):
     def streamWriter(self, schema: StructType, overwrite: bool) -> "DataSourceStreamWriter":  # noqa: ARG002
         """What `df.writeStream` uses.
 
-        Output mode `complete` asks to overwrite. As with Spark's Kafka sink, each micro-batch then appends all rows of
-        the result anew.
+        Output mode `complete` sets `overwrite`. As in Spark's own Kafka sink, each micro-batch then appends all rows of
+        the result again.
         """
         from ottla.spark.write.options import WriteOptions
         from ottla.spark.write.producers import check
@@ -147,7 +147,7 @@ class OttlaDataSource(Picklable, DataSource):
                     "select or decode columns afterwards, or set option value.format to have values decoded"
                 )
             return layout(self._options, schema, {})
-        # Descriptors tell a message's fields even where the user names some.
+        # Descriptors have all fields of a message, even where the user names some.
         needed = any(side.name == "protobuf" for side in typed.sides)
         registered = self._registered if needed or "_registered" in vars(self) else {}
         return layout(self._options, schema, registered)

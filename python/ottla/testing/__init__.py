@@ -82,13 +82,13 @@ class TelemetryPush(NamedTuple):
 
 
 class PartitionState(NamedTuple):
-    """Who leads a partition, and who follows.
+    """The leader and the replicas of a partition.
 
     Attributes:
-        leader: The number of the leader; -1 if there is none.
-        leader_epoch: How often it had another leader before.
-        replicas: The nodes that have the partition.
-        in_sync: Those of them that have all that is committed.
+        leader: The number of the leader; -1 without a leader.
+        leader_epoch: How often the leader has changed.
+        replicas: The nodes that hold the partition.
+        in_sync: The replicas that have all committed records.
     """
 
     leader: int
@@ -106,9 +106,9 @@ class Broker:
         topics: Topics to create at the start: a mapping from names to numbers of partitions, or names of topics with
             one partition.
         as_version: The release of Kafka that it speaks as: `"0.8.2"`, `"0.9.0"`, `"0.10.0"`, `"0.10.2"`, `"0.11.0"`,
-            `"1.1"`, `"2.3"`, `"2.8"`, `"3.9"`, `"4.0"` or `"4.4"`, also with a patch (`"2.8.2"`). It tells the versions
-            of that release, takes and gives message sets where that does, and closes connections or stays silent where
-            that does. Without it, the newest.
+            `"1.1"`, `"2.3"`, `"2.8"`, `"3.9"`, `"4.0"` or `"4.4"`, also with a patch (`"2.8.2"`). It returns the API
+            versions of that release, reads and writes message sets where that release does, and closes connections or
+            does not respond where that release does. Without it, the newest.
         data_dir: Folder for the log, in Kafka's own format; without it, everything stays in memory.
         host: Address to listen on, where no listeners are given.
         port: Port to listen on, where no listeners are given; 0 takes a free one. Further nodes take the ports after
@@ -120,7 +120,7 @@ class Broker:
         users: Passwords by name, for PLAIN and SCRAM. Admin clients can add SCRAM users.
         acls: ACLs, `"[allow|deny] PRINCIPAL OPERATION[,OPERATION] TYPE:NAME [from HOST]"`, as in
             `"alice read,describe topic:flights-*"`: a name that ends with `*` is a prefix, `*` alone is every name.
-            With ACLs or super users, an empty list included, whatever is not allowed is denied; without, everything is
+            With ACLs or super users, an empty list included, everything else is denied; without them, everything is
             allowed.
         super_users: Names of users that may do everything. Clients that do not authenticate are `ANONYMOUS`.
         quotas: Quotas, `"[user:NAME] [client-id:NAME] KEY=VALUE"`, where the name `*` is the default and the keys are
@@ -134,8 +134,8 @@ class Broker:
         print_events: Whether to print refused connections and the like to standard error.
 
     Raises:
-        ArgumentError: A text stands where a list is meant.
-        ConfigError: A listener is not understood.
+        ArgumentError: A text was passed instead of a list.
+        ConfigError: The text of a listener is invalid.
     """
 
     def __init__(
@@ -165,7 +165,7 @@ class Broker:
         self._topics = list(topics.items()) if isinstance(topics, Mapping) else [(name, 1) for name in topics or ()]
         for name, given in (("listeners", listeners), ("acls", acls), ("super_users", super_users), ("quotas", quotas)):
             if isinstance(given, str):
-                raise ArgumentError(f"{name} is a list of texts, and here is one: [{given!r}]")
+                raise ArgumentError(f"{name} must be a list of texts: pass [{given!r}]")
         self._data_dir, self._host, self._port = data_dir, host, port
         self._config = dict(config or {})
         if super_users := list(super_users):
@@ -234,8 +234,8 @@ class Broker:
             mechanism: The SASL mechanism; if not given, the strongest one with a password.
 
         Returns:
-            `bootstrap.servers`, `security.protocol`, and what the listener needs besides. The token of OAUTHBEARER and
-            the keys of AWS_MSK_IAM are not among them, as each client takes these in its own way.
+            `bootstrap.servers`, `security.protocol`, and the listener's other settings. The token of OAUTHBEARER and
+            the keys of AWS_MSK_IAM are not included, because each client has its own way to set them.
 
         Raises:
             ArgumentError: There is no such listener or user.
@@ -289,7 +289,7 @@ class Broker:
             self._running.stop()
             self._running = None
 
-    # Faults. `node`: only requests that come to this node; without it, whichever comes first.
+    # Faults. `node`: only requests to this node; without it, requests to any node.
 
     def fail(
         self,
@@ -301,13 +301,13 @@ class Broker:
         count: int = 1,
         node: int | None = None,
     ) -> None:
-        """Answer the next requests of an API with an error.
+        """Respond to the next requests of an API with an error.
 
         Args:
             api: The API's name in Kafka's protocol, such as `"Produce"`.
             error: Kafka's name of the error, such as `"NOT_LEADER_OR_FOLLOWER"`.
-            applied: Whether the broker applies them all the same, as one that lost its place while it did.
-            after: How many seconds each answer takes.
+            applied: Whether the broker applies them nevertheless, like a broker that lost leadership meanwhile.
+            after: How many seconds each response takes.
             count: How many requests.
             node: Only those that come to this node.
 
@@ -317,7 +317,7 @@ class Broker:
         self._started().fail(api, count, node, error, applied, after)
 
     def delay(self, api: str, seconds: float, *, count: int = 1, node: int | None = None) -> None:
-        """Apply the next requests of an API, and delay each answer by `seconds`."""
+        """Apply the next requests of an API, and delay each response by `seconds`."""
         self._started().delay(api, count, node, seconds)
 
     def disconnect(
@@ -333,8 +333,8 @@ class Broker:
 
         Args:
             api: The API's name in Kafka's protocol.
-            applied: Whether the broker applies them first, so that only the answer is lost.
-            answered: Whether it applies and answers them first, so that nothing is lost but the connection.
+            applied: Whether the broker applies them first, so that only the response is lost.
+            answered: Whether the broker applies them and responds first, so that only the connection is lost.
             count: How many requests.
             node: Only those that come to this node.
 
@@ -345,7 +345,7 @@ class Broker:
         self._started().disconnect(api, count, node, when)
 
     def ignore(self, api: str, *, applied: bool = False, count: int = 1, node: int | None = None) -> None:
-        """Never answer the next requests of an API; the connection stays, and what comes after them is answered.
+        """Never respond to the next requests of an API; the connection stays, and later requests get a response.
 
         Args:
             api: The API's name in Kafka's protocol.
@@ -359,40 +359,40 @@ class Broker:
         self._started().ignore(api, count, node, applied)
 
     def hang(self, api: str, *, count: int = 1, node: int | None = None) -> None:
-        """Neither apply nor answer the next requests of an API, nor what comes after them on the connection."""
+        """Neither apply nor respond to the next requests of an API, nor later requests on the connection."""
         self._started().hang(api, count, node)
 
     def cut(self, api: str, after: int, *, count: int = 1, node: int | None = None) -> None:
-        """Apply the next requests of an API, and close the connection after so many bytes of each answer."""
+        """Apply the next requests of an API, and close the connection after `after` bytes of each response."""
         self._started().cut(api, count, node, after)
 
     def trickle(self, api: str, *, count: int = 1, node: int | None = None) -> None:
-        """Send the answers to the next requests of an API in single bytes."""
+        """Send the responses to the next requests of an API in single bytes."""
         self._started().trickle(api, count, node)
 
     def throttle(self, api: str, seconds: float, *, count: int = 1, node: int | None = None) -> None:
-        """Answer the next requests of an API as to a client over its quota: it is kept away for `seconds` (KIP-219)."""
+        """Respond to the next requests of an API as to a client over its quota: throttle it for `seconds` (KIP-219)."""
         self._started().throttle(api, count, node, seconds)
 
     def answer_twice(self, api: str, *, count: int = 1, node: int | None = None) -> None:
-        """Send the answers to the next requests of an API twice."""
+        """Send the responses to the next requests of an API twice."""
         self._started().answer_twice(api, count, node)
 
     def answer_another(self, api: str, *, count: int = 1, node: int | None = None) -> None:
-        """Answer the next requests of an API with the correlation id of another request."""
+        """Respond to the next requests of an API with the correlation id of another request."""
         self._started().answer_another(api, count, node)
 
     def withhold(self, api: str, *, count: int = 1, node: int | None = None) -> None:
-        """Leave out of the answers to the next requests of an API what brokers do not always tell.
+        """Omit optional information from the responses to the next requests of an API.
 
         Args:
-            api: `"Metadata"`: its topics come without ids (KIP-516). `"Produce"`, `"Fetch"`, `"ShareFetch"` or
-                `"ShareAcknowledge"`: whoever asks a node that does not lead is not told who does (KIP-951).
-            count: How many requests, also of those whose answers have nothing to leave out.
+            api: `"Metadata"`: its topics have no ids (KIP-516). `"Produce"`, `"Fetch"`, `"ShareFetch"` or
+                `"ShareAcknowledge"`: the response of a node that is not the leader does not name the leader (KIP-951).
+            count: How many requests, including those whose responses have nothing to omit.
             node: Only those that come to this node.
 
         Raises:
-            ArgumentError: Answers of this API have nothing that they can leave out, or there is no such API or node.
+            ArgumentError: Responses of this API have nothing to omit, or there is no such API or node.
         """
         self._started().withhold(api, count, node)
 
@@ -400,12 +400,14 @@ class Broker:
         """Remove every fault that has not happened yet."""
         self._started().clear_faults()
 
-    # What changes under clients.
+    # Changes while clients are connected.
 
     def set_release(self, release: str, *, node: int | None = None) -> None:
-        """Speak as another release of Kafka from now on, as after an upgrade: ApiVersions changes between connections.
+        """Change the release of Kafka that the broker emulates, as after an upgrade.
 
-        What the release does not take ends a connection that there was before.
+        ApiVersions changes between connections.
+
+        A request that the release does not support closes an older connection.
 
         Args:
             release: One of those of `as_version`.
@@ -417,18 +419,18 @@ class Broker:
         self._started().set_release(node, release)
 
     def move_clock(self, seconds: float, *, node: int | None = None) -> None:
-        """Move the wall clock by so many seconds, as one that is set anew. Moves add up.
+        """Move the wall clock by `seconds`, as after a clock adjustment. Moves add up.
 
-        By the wall clock go the time stamps that a broker gives, the age of records, committed offsets, producers and
-        transactions, and whether tokens are valid. What measures durations goes on as before: timeouts of sessions and
-        requests, delays, quotas, and how often logs are looked at.
+        The wall clock determines the timestamps that a broker sets, the age of records, committed offsets, producers
+        and transactions, and whether tokens are valid. Durations do not change: timeouts of sessions and requests,
+        delays, quotas, and how often logs are checked.
 
         Args:
-            seconds: Forward, or back if negative. No clock shows more than the year 9999 or less than 1970.
+            seconds: Forward, or back if negative. Clocks stay between the years 1970 and 9999.
             node: The node whose clock it is; without it, those of all.
 
         Raises:
-            ArgumentError: There is no such node, or it is no number of seconds.
+            ArgumentError: There is no such node, or `seconds` is not a number.
         """
         self._started().move_clock(node, seconds)
 
@@ -436,7 +438,7 @@ class Broker:
         """Add partitions to a topic until there are `total`.
 
         Raises:
-            ArgumentError: There is no such topic, or it has as many.
+            ArgumentError: There is no such topic, or it has that many partitions.
         """
         self._started().create_partitions(topic, total)
 
@@ -452,7 +454,7 @@ class Broker:
             The first offset that is left.
 
         Raises:
-            ArgumentError: There is no such partition, nobody leads it, or the offset is beyond what is committed.
+            ArgumentError: There is no such partition, it has no leader, or the offset is above the high watermark.
         """
         return self._started().delete_records(topic, partition, before)
 
@@ -469,7 +471,7 @@ class Broker:
         return self._started().controller
 
     def partition(self, topic: str, partition: int = 0) -> PartitionState:
-        """Who leads a partition, and who follows.
+        """The leader and the replicas of a partition.
 
         Raises:
             ArgumentError: There is no such partition.
@@ -488,12 +490,13 @@ class Broker:
         return self._started().coordinator(group)
 
     def stop_node(self, node: int, *, how: Literal["clean", "kill", "power-loss"] = "clean") -> None:
-        """Stop a node: its connections end, and others lead what it led.
+        """Stop a node: its connections end, and other nodes lead its partitions.
 
         Args:
             node: Its number.
-            how: `"clean"`: it hands over first, so that nothing is lost. `"kill"`: its process ends, and what it wrote
-                is there when it starts again. `"power-loss"`: what it had not synced is lost (`flush.messages`).
+            how: `"clean"`: it hands over leadership first, so that nothing is lost. `"kill"`: its process ends, and
+                everything that it wrote is there when it starts again. `"power-loss"`: records that were not synced are
+                lost (`flush.messages`).
 
         Raises:
             ArgumentError: There is no such node, or no other.
@@ -516,10 +519,10 @@ class Broker:
             topic: The topic.
             partition: The partition.
             to: The node's number.
-            unclean: Whether it may lead without being in sync. What the others have more is then cut off.
+            unclean: Whether it may lead without being in sync. The other replicas are then truncated to its log.
 
         Raises:
-            ArgumentError: It cannot lead: the text says why.
+            ArgumentError: It cannot lead: the text names the reason.
         """
         self._started().move_leader(topic, partition, to, unclean)
 
@@ -527,7 +530,7 @@ class Broker:
         """Make a node the coordinator of a group. Members and committed offsets stay.
 
         Raises:
-            ArgumentError: It cannot be: the text says why.
+            ArgumentError: It cannot be the coordinator: the text names the reason.
         """
         self._started().move_coordinator(group, to)
 
@@ -540,9 +543,9 @@ class Broker:
         self._started().move_controller(to)
 
     def pause_replication(self, node: int) -> None:
-        """Have a node copy nothing: the high watermark stands still until the node is out of sync.
+        """Stop a node's replication: the high watermark does not advance until the node is out of sync.
 
-        That is so after `replica.lag.time.max.ms`.
+        The node is out of sync after `replica.lag.time.max.ms`.
 
         Raises:
             ArgumentError: There is no such node, or no other.
@@ -550,7 +553,7 @@ class Broker:
         self._started().set_following(node, False)
 
     def resume_replication(self, node: int) -> None:
-        """Have a node copy again; it is in sync once it has caught up.
+        """Resume a node's replication; it is in sync once it has caught up.
 
         Raises:
             ArgumentError: There is no such node, or no other.
@@ -558,10 +561,11 @@ class Broker:
         self._started().set_following(node, True)
 
     def pause_metadata(self, node: int) -> None:
-        """Have a node hear nothing of what the cluster decides: it goes on as it was told before.
+        """Stop metadata updates to a node: it continues with the metadata that it has.
 
-        A leader that was replaced meanwhile still takes records with acks=1, which are lost when it hears, and answers
-        consumers as if nothing had happened, as a broker of Kafka that is cut off from its controller.
+        A leader that was replaced meanwhile still accepts records with acks=1, which are lost when it gets the new
+        metadata, and it still serves consumers. A Kafka broker that is disconnected from its controller behaves like
+        this.
 
         Raises:
             ArgumentError: There is no such node, or no other.
@@ -569,7 +573,7 @@ class Broker:
         self._started().set_hearing(node, False)
 
     def resume_metadata(self, node: int) -> None:
-        """Have a node hear again, first of all that it missed.
+        """Resume metadata updates to a node, beginning with those that it missed.
 
         Raises:
             ArgumentError: There is no such node, or no other.
@@ -577,7 +581,7 @@ class Broker:
         self._started().set_hearing(node, True)
 
     def refuse_logins(self, node: int) -> None:
-        """Have a node refuse everybody who authenticates from now on, also on a connection whose session expires.
+        """Make a node reject all authentications, also on a connection whose session expires.
 
         Raises:
             ArgumentError: There is no such node, or no other.
@@ -585,7 +589,7 @@ class Broker:
         self._started().set_logins(node, False)
 
     def accept_logins(self, node: int) -> None:
-        """Have a node accept right credentials again.
+        """Make a node accept valid credentials again.
 
         Raises:
             ArgumentError: There is no such node, or no other.
@@ -593,10 +597,10 @@ class Broker:
         self._started().set_logins(node, True)
 
     def telemetry(self) -> list[TelemetryPush]:
-        """What clients pushed of their metrics, the oldest first: the last thousand pushes.
+        """Return the metrics that clients pushed, the oldest first: the last thousand pushes.
 
-        Clients push where the broker's setting `telemetry.metrics` asks for something, such as `"*"` for all metrics,
-        every `telemetry.interval.ms`.
+        Clients push the metrics that the broker's setting `telemetry.metrics` names, such as `"*"` for all, every
+        `telemetry.interval.ms`.
         """
         return [
             TelemetryPush(client, UUID(bytes=instance), terminating, codec, metrics)
@@ -605,7 +609,7 @@ class Broker:
 
     def _started(self) -> _ottla.Broker:
         if self._running is None:
-            raise ClosedError("the broker does not run: start() it, or use it in a with statement")
+            raise ClosedError("the broker is not running: call start(), or use it in a with statement")
         return self._running
 
     def __enter__(self) -> Self:

@@ -71,8 +71,8 @@ class Certificates:
         """Sign a server's certificate.
 
         Args:
-            hosts: Host names and addresses that it is for; those of the authority if not given. With others a test sees
-                what clients say to a server that is not the one they asked for.
+            hosts: Host names and addresses that it is for; those of the authority if not given. With others a test
+                shows what clients report for a server with a wrong name.
             valid_from: Seconds from now to its first moment.
             valid_for: Seconds from now to its last moment; below 0 it has expired.
 

@@ -26,10 +26,10 @@ class Listener:
         mechanisms: SASL mechanisms: `PLAIN`, `SCRAM-SHA-256`, `SCRAM-SHA-512`, `OAUTHBEARER`, `AWS_MSK_IAM`. Without
             it, all for which the broker has users or keys. `OAUTHBEARER` without a key takes unsecured tokens, so it
             must be named.
-        client_auth: Whether it asks for client certificates: `none`, `requested` or `required`.
+        client_auth: Whether it requests client certificates: `none`, `requested` or `required`.
         principal: Who has a client certificate: `dn` is the whole distinguished name (`User:CN=alice,O=Example`), which
             is Kafka's default, `cn` the common name (`User:alice`).
-        advertised: The `host:port` that clients are told to connect to, if not the one listened on.
+        advertised: The `host:port` that clients connect to, if it differs from the listening address.
     """
 
     protocol: str = "PLAINTEXT"
@@ -87,7 +87,7 @@ class OpenListener(NamedTuple):
         protocol: `PLAINTEXT`, `SSL`, `SASL_PLAINTEXT` or `SASL_SSL`.
         bootstrap_servers: Its address, as `host:port`.
         mechanisms: The SASL mechanisms that it offers.
-        client_auth: Whether it asks for client certificates: `none`, `requested` or `required`.
+        client_auth: Whether it requests client certificates: `none`, `requested` or `required`.
     """
 
     name: str

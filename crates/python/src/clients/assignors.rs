@@ -115,7 +115,7 @@ fn wrong(text: &str) -> PyErr {
     errors::config(&format!("partition_assignment_strategy: {text}"))
 }
 
-/// What a member asks its assignors, and where they answer. Unanswered, the member tries again after a pause.
+/// A member's call of its assignors. Without a result the member tries again after a pause.
 #[pyclass(frozen, module = "ottla._ottla")]
 pub(crate) struct AssignorQuestion {
     client: Consumer<Decoder>,
@@ -142,7 +142,7 @@ impl AssignorQuestion {
 
 #[pymethods]
 impl AssignorQuestion {
-    /// The names of those who are asked what the member tells them.
+    /// The names of the assignors whose `subscription_user_data` is called.
     #[getter]
     fn subscribes(&self) -> Vec<String> {
         match &self.question {
@@ -153,7 +153,7 @@ impl AssignorQuestion {
         }
     }
 
-    /// The name of the one who is asked to assign.
+    /// The name of the assignor whose `assign` is called.
     #[getter]
     fn assigns(&self) -> Option<&str> {
         match &self.question {
@@ -162,7 +162,7 @@ impl AssignorQuestion {
         }
     }
 
-    /// The topics, with their numbers of partitions; 0 where it is about a subscription.
+    /// The topics, with their numbers of partitions; 0 for a call of `subscription_user_data`.
     #[getter]
     fn topics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let topics = PyDict::new(py);
@@ -192,13 +192,13 @@ impl AssignorQuestion {
         }
     }
 
-    /// What the member tells each of its assignors.
+    /// Pass on the user data that the member sends to each assignor.
     fn answer_subscription(&self, user_data: Vec<Option<Vec<u8>>>) {
         let user_data = user_data.into_iter().map(|each| each.map(Bytes::from));
         self.tell(Ok(Reply::Subscribe(user_data.collect())));
     }
 
-    /// Who gets which partition.
+    /// Pass on the partitions of each member.
     fn answer_assignment(&self, assigned: &Bound<'_, PyMapping>) -> PyResult<()> {
         let mut assignments = BTreeMap::new();
         for item in calls::entries(assigned)? {
@@ -209,7 +209,7 @@ impl AssignorQuestion {
         Ok(())
     }
 
-    /// Says why there is no answer.
+    /// Report why there is no result.
     fn fail(&self, text: &str) {
         self.tell(Err(Error::new(Kind::Argument, text)));
     }

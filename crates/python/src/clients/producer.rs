@@ -407,8 +407,8 @@ impl SyncProducer {
     /// Args:
     ///     topic: The topic's name.
     ///     value: bytes, a bytes-like object, or a str, which is sent as UTF-8; None is a tombstone.
-    ///     key: As `value`. Records with the same key go to the same partition; unless `partitioner`
-    ///         says otherwise, the one that Java's client chooses.
+    ///     key: As `value`. Records with the same key go to the same partition; unless `partitioner` is set, the one
+    ///         that Java's client chooses.
     ///     partition: The partition's number; without it, the key or the partitioner chooses.
     ///     timestamp: Milliseconds since 1970 UTC, or a datetime with a time zone; without it, the current time.
     ///     headers: Pairs of a str and a value, or a dict of them.
@@ -422,7 +422,7 @@ impl SyncProducer {
     ///         datetime without a time zone.
     ///     TooLargeError: The record is larger than `max.request.size`.
     ///     ClosedError: The producer is closed.
-    ///     KafkaError: The buffer stayed full or the topic unknown until the time was up; the cause says why.
+    ///     KafkaError: The buffer stayed full or the topic unknown until the time was up; the cause names the reason.
     #[pyo3(
         signature = (topic, value = None, *positional, key = None, partition = None, timestamp = None, headers = None),
         text_signature = "($self, topic, value=None, *, key=None, partition=None, timestamp=None, headers=None)"

@@ -29,7 +29,7 @@ fn bytes<'py>(py: Python<'py>, value: Option<&[u8]>) -> Option<Bound<'py, PyByte
 /// Records as one poll returned them, kept as columns. Immutable; any thread may use it.
 ///
 /// `len()` counts the records, iteration yields a view of each record, an index returns one record, and a slice returns
-/// a batch without a copy. As Arrow data it is a table with the columns of Spark's Kafka source: key binary, value
+/// a batch without a copy. As Arrow data it is a table with the same columns as Spark's Kafka source: key binary, value
 /// binary, topic string, partition int32, offset int64, timestamp timestamp[us, UTC], timestampType int32, headers
 /// list<struct<key: string, value: binary>>, which is null for a record without headers. Any Arrow library accepts it,
 /// as in `polars.DataFrame(batch)`.
@@ -438,11 +438,11 @@ impl Batch {
     ///
     /// Args:
     ///     schema: What to decode to. Columns: a dict of names and types (`{"item": str, "n": "decimal(8,2)"}`), a
-    ///         text of Spark's SQL (`"item string, n decimal(8,2)"`), a `pyarrow.Schema` or another object with
+    ///         Spark SQL text (`"item string, n decimal(8,2)"`), a `pyarrow.Schema` or another object with
     ///         `__arrow_c_schema__`, or for json "infer", for those of the first records. A schema of the format: an
     ///         Avro schema or a JSON Schema, as text or as a dict; Protobuf descriptors as bytes, or a generated
-    ///         message class; a `RegisteredSchema`. None takes the latest schema of the registry's subject.
-    ///         A `Decoder` brings its own format and options: others beside it are refused.
+    ///         message class; a `RegisteredSchema`. None takes the latest schema of the registry's subject. A `Decoder`
+    ///         brings its own format and options: others beside it are refused.
     ///     format: "json", "avro", "protobuf", "csv", "string" or "raw".
     ///     column: What of the records: "value" or "key".
     ///     mode: What becomes of records that do not decode. "fail" raises for the first; "permissive" makes their
@@ -456,7 +456,8 @@ impl Batch {
     ///     writer_schema: The Avro schema that the data was written with, if it is not `schema` and there is no
     ///         registry.
     ///     message: The Protobuf message's name; without it, the first of the descriptors' last file.
-    ///     framed: Whether there are schema ids, if not as `registry` says: to pass over them in JSON.
+    ///     framed: Whether values begin with a schema id; the default is whether there is a `registry`. JSON skips the
+    ///         ids.
     ///     delimiter: What stands between the fields of CSV.
     ///     select: Names of the columns that are wanted, in this order; the others are passed over.
     ///     corrupt_column: A name for the bytes of bad records.
@@ -666,7 +667,7 @@ impl Record {
         self.chunk.columns.timestamp_ms(self.row)
     }
 
-    /// Who set the timestamp: 0 is the producer (CreateTime), 1 the broker (LogAppendTime); -1 if there is none.
+    /// Who set the timestamp: 0 is the producer (CreateTime), 1 the broker (LogAppendTime); -1 without one.
     #[getter]
     fn timestamp_type(&self) -> i32 {
         self.chunk.columns.timestamp_type(self.row)

@@ -117,7 +117,7 @@ impl Watched {
 
 #[pymethods]
 impl Watched {
-    /// Whether every fate is known.
+    /// Whether all delivery results are known.
     fn done(&self) -> PyResult<bool> {
         Ok(match self.watching.get()? {
             Watching::One(fate) => fate.is_done(),
@@ -125,7 +125,7 @@ impl Watched {
         })
     }
 
-    /// Puts `token` into `queue` when every fate is known.
+    /// Puts `token` into `queue` when all delivery results are known.
     fn _notify(&self, queue: &CompletionQueue, token: u64) -> PyResult<()> {
         let push = queue.pusher(token)?;
         match self.watching.get()? {
@@ -177,7 +177,7 @@ impl Delivery {
     ///     Where the record was written.
     ///
     /// Raises:
-    ///     KafkaTimeoutError: The time was up before the record's fate was known.
+    ///     KafkaTimeoutError: The delivery result was not known in time.
     ///     KafkaError: The record was not delivered.
     #[pyo3(signature = (timeout = None))]
     fn result(&self, py: Python<'_>, timeout: Option<Timeout>) -> PyResult<Py<PyAny>> {
@@ -190,7 +190,7 @@ impl Delivery {
         outcome(py, fate.told(fate.peek().result()).unwrap_or(waited))
     }
 
-    /// Waits until the record's fate is known.
+    /// Waits for the delivery result of the record.
     ///
     /// Args:
     ///     timeout: Seconds to wait at most. 0 does not wait; None waits until `delivery.timeout.ms` decides.
@@ -199,7 +199,7 @@ impl Delivery {
     ///     Why the record was not delivered; None if it was.
     ///
     /// Raises:
-    ///     KafkaTimeoutError: The time was up before the record's fate was known.
+    ///     KafkaTimeoutError: The delivery result was not known in time.
     #[pyo3(signature = (timeout = None))]
     fn exception(&self, py: Python<'_>, timeout: Option<Timeout>) -> PyResult<Option<Py<PyAny>>> {
         let fate = self.fate.get()?;
@@ -219,28 +219,28 @@ impl Delivery {
             .map(|error| errors::to_python(py, &error).into_value(py).into_any()))
     }
 
-    /// Whether the fate is known.
+    /// Whether the delivery result is known.
     fn done(&self) -> PyResult<bool> {
         Ok(self.fate.get()?.peek().is_done())
     }
 
-    /// Calls `callback(delivery)` once when the fate is known.
+    /// Calls `callback(delivery)` once, when the delivery result is known.
     ///
-    /// Callbacks run on ottla's thread, one after the other, in the order in which fates become known. Within a
-    /// partition that is the order of the records, unless some fail or are sent again. If the fate is known already,
-    /// the callback runs at once on the thread that asks, or after those that are due or running.
+    /// Callbacks run on ottla's thread, one after the other, in the order in which delivery results become known.
+    /// Within a partition that is the order of the records, unless some fail or are sent again. If the result is known
+    /// already, the callback runs at once on the calling thread, or after callbacks that are due or running.
     fn add_done_callback(slf: &Bound<'_, Self>, callback: Bound<'_, PyAny>) -> PyResult<()> {
         slf.get().fate.get()?.ask();
         call_when_done(slf.as_any(), "ottla._callbacks", callback)
     }
 
-    /// Puts `token` into `queue` when the fate is known.
+    /// Puts `token` into `queue` when the delivery result is known.
     fn _notify(&self, queue: &CompletionQueue, token: u64) -> PyResult<()> {
         self.fate.get()?.peek().on_done(queue.pusher(token)?);
         Ok(())
     }
 
-    /// A view of the fate for whoever only looks.
+    /// A view of the delivery result that does not count as observing it.
     fn _watch(&self) -> PyResult<Watched> {
         Ok(Watched::new(Watching::One(self.fate.get()?.peek().clone())))
     }
@@ -267,10 +267,10 @@ fn shown(class: &str, fate: &Fate) -> String {
     }
 }
 
-/// An awaitable handle to the outcome of one record, a `RecordMetadata` that says where it was written.
+/// An awaitable handle to the outcome of one record, a `RecordMetadata` with the topic, partition and offset.
 ///
-/// `asyncio.gather`, `wait`, `wait_for`, `shield` and `as_completed` take it as it is. It is no coroutine, which
-/// `asyncio.create_task` and task groups ask for: `asyncio.ensure_future(delivery)` makes a task of it.
+/// `asyncio.gather`, `wait`, `wait_for`, `shield` and `as_completed` take it as it is. It is not a coroutine, which
+/// `asyncio.create_task` and task groups require: `asyncio.ensure_future(delivery)` makes a task of it.
 #[pyclass(frozen, module = "ottla._ottla", weakref)]
 pub(crate) struct AsyncDelivery {
     fate: Native<Arc<Asked<Fate>>>,
@@ -291,7 +291,7 @@ impl AsyncDelivery {
 
     /// Wait until the record is delivered.
     ///
-    /// The error of a timeout says what kept the record, which the one of `asyncio.wait_for` does not.
+    /// The error of a timeout names what delayed the record. The error of `asyncio.wait_for` does not.
     ///
     /// Args:
     ///     timeout: Seconds to wait at most; None waits until `delivery.timeout.ms` decides.
@@ -317,7 +317,7 @@ impl AsyncDelivery {
     /// Where the record was written, once that is known. Does not wait.
     ///
     /// Raises:
-    ///     asyncio.InvalidStateError: The record's fate is not known yet.
+    ///     asyncio.InvalidStateError: The delivery result is not known yet.
     ///     KafkaError: The record was not delivered.
     fn result(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let fate = self.fate.get()?;
@@ -328,7 +328,7 @@ impl AsyncDelivery {
     /// Why the record was not delivered, or None if it was, once that is known. Does not wait.
     ///
     /// Raises:
-    ///     asyncio.InvalidStateError: The record's fate is not known yet.
+    ///     asyncio.InvalidStateError: The delivery result is not known yet.
     fn exception(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
         let fate = self.fate.get()?;
         match fate.told(fate.peek().result()) {
@@ -340,15 +340,15 @@ impl AsyncDelivery {
         }
     }
 
-    /// Whether the fate is known.
+    /// Whether the delivery result is known.
     fn done(&self) -> PyResult<bool> {
         Ok(self.fate.get()?.peek().is_done())
     }
 
-    /// Calls `callback(delivery)` once on the running loop, soon after the fate is known.
+    /// Calls `callback(delivery)` once on the running loop, soon after the delivery result is known.
     ///
-    /// Callbacks run in the order in which fates become known. Within a partition that is the order of the records,
-    /// unless some fail or are sent again.
+    /// Callbacks run in the order in which delivery results become known. Within a partition that is the order of the
+    /// records, unless some fail or are sent again.
     fn add_done_callback(slf: &Bound<'_, Self>, callback: Bound<'_, PyAny>) -> PyResult<()> {
         slf.get().fate.get()?.ask();
         call_when_done(slf.as_any(), "ottla.aio._completions", callback)
@@ -362,13 +362,13 @@ impl AsyncDelivery {
         call_no_more(slf.as_any(), callback)
     }
 
-    /// Always False: what was sent cannot be called back. `asyncio.wait` asks.
+    /// Always False: a record that was sent cannot be cancelled. `asyncio.wait` calls this.
     #[expect(clippy::unused_self, reason = "as futures have it")]
     fn cancelled(&self) -> bool {
         false
     }
 
-    /// A view of the fate for whoever only looks.
+    /// A view of the delivery result that does not count as observing it.
     fn _watch(&self) -> PyResult<Watched> {
         Ok(Watched::new(Watching::One(self.fate.get()?.peek().clone())))
     }
@@ -475,12 +475,12 @@ impl Deliveries {
         Ok(self.runs.get()?.peek().len())
     }
 
-    /// Whether every fate is known.
+    /// Whether all delivery results are known.
     fn done(&self) -> PyResult<bool> {
         Ok(self.runs.get()?.peek().is_done())
     }
 
-    /// Waits until every record's fate is known.
+    /// Waits for the delivery results of all records.
     ///
     /// Args:
     ///     timeout: Seconds to wait at most. 0 does not wait; None waits until `delivery.timeout.ms` decides.
@@ -491,7 +491,7 @@ impl Deliveries {
     ///     Without `check`, the offset of a row that was not delivered is -1.
     ///
     /// Raises:
-    ///     KafkaTimeoutError: The time was up before every record's fate was known.
+    ///     KafkaTimeoutError: Not every delivery result was known in time.
     ///     KafkaError: A record was not delivered. This is the error of the first row that failed, with a note that
     ///         counts the failed rows.
     #[pyo3(signature = (timeout = None, *, check = true))]
@@ -503,7 +503,7 @@ impl Deliveries {
         written(py, &report, check)
     }
 
-    /// Waits until every record's fate is known.
+    /// Waits for the delivery results of all records.
     ///
     /// Args:
     ///     timeout: Seconds to wait at most. 0 does not wait; None waits until `delivery.timeout.ms` decides.
@@ -512,7 +512,7 @@ impl Deliveries {
     ///     The error of the first row that failed, with a note that counts the failed rows; None if all were delivered.
     ///
     /// Raises:
-    ///     KafkaTimeoutError: The time was up before every record's fate was known.
+    ///     KafkaTimeoutError: Not every delivery result was known in time.
     #[pyo3(signature = (timeout = None))]
     fn exception(&self, py: Python<'_>, timeout: Option<Timeout>) -> PyResult<Option<Py<PyAny>>> {
         let runs = self.runs.get()?;
@@ -522,7 +522,7 @@ impl Deliveries {
         exception(py, &report)
     }
 
-    /// The errors of rows that were not delivered, by row; empty if all were. Waits until every fate is known.
+    /// The errors of rows that were not delivered, by row; empty if all were. Waits for all delivery results.
     #[getter]
     fn errors(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let runs = self.runs.get()?;
@@ -532,7 +532,7 @@ impl Deliveries {
         failures(py, &report)
     }
 
-    /// Calls `callback(deliveries)` once when every fate is known.
+    /// Calls `callback(deliveries)` once, when all delivery results are known.
     ///
     /// Where, when and in which order callbacks run: see `Delivery.add_done_callback`.
     fn add_done_callback(slf: &Bound<'_, Self>, callback: Bound<'_, PyAny>) -> PyResult<()> {
@@ -540,13 +540,13 @@ impl Deliveries {
         call_when_done(slf.as_any(), "ottla._callbacks", callback)
     }
 
-    /// Puts `token` into `queue` when every row's fate is known.
+    /// Puts `token` into `queue` when the delivery results of all rows are known.
     fn _notify(&self, queue: &CompletionQueue, token: u64) -> PyResult<()> {
         self.runs.get()?.peek().on_done(queue.pusher(token)?);
         Ok(())
     }
 
-    /// A view of the fates for whoever only looks.
+    /// A view of the delivery results that does not count as observing them.
     fn _watch(&self) -> PyResult<Watched> {
         Ok(Watched::new(Watching::Many(
             self.runs.get()?.peek().clone(),
@@ -596,7 +596,7 @@ impl AsyncDeliveries {
 
     /// Wait until every record is delivered.
     ///
-    /// The error of a timeout says what kept the records, which the one of `asyncio.wait_for` does not.
+    /// The error of a timeout names what delayed the records. The error of `asyncio.wait_for` does not.
     ///
     /// Args:
     ///     timeout: Seconds to wait at most; None waits until `delivery.timeout.ms` decides.
@@ -626,7 +626,7 @@ impl AsyncDeliveries {
         }))
     }
 
-    /// Whether every fate is known.
+    /// Whether all delivery results are known.
     fn done(&self) -> PyResult<bool> {
         Ok(self.runs.get()?.peek().is_done())
     }
@@ -639,7 +639,7 @@ impl AsyncDeliveries {
     ///     check: Whether to raise where a record was not delivered; without it, the offset of such a row is -1.
     ///
     /// Raises:
-    ///     asyncio.InvalidStateError: Some fate is not known yet.
+    ///     asyncio.InvalidStateError: Some delivery result is not known yet.
     ///     KafkaError: A record was not delivered. This is the error of the first row that failed, with a note that
     ///         counts the failed rows.
     #[pyo3(signature = (*, check = true))]
@@ -654,7 +654,7 @@ impl AsyncDeliveries {
     /// A note of the error counts the rows that failed.
     ///
     /// Raises:
-    ///     asyncio.InvalidStateError: Some fate is not known yet.
+    ///     asyncio.InvalidStateError: Some delivery result is not known yet.
     fn exception(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
         let runs = self.runs.get()?;
         runs.told(runs.peek().report())
@@ -664,7 +664,7 @@ impl AsyncDeliveries {
     /// The errors of rows that were not delivered, by row; empty if all were. Does not wait.
     ///
     /// Raises:
-    ///     asyncio.InvalidStateError: Some fate is not known yet.
+    ///     asyncio.InvalidStateError: Some delivery result is not known yet.
     #[getter]
     fn errors(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let runs = self.runs.get()?;
@@ -672,7 +672,7 @@ impl AsyncDeliveries {
             .map_or_else(|| Err(not_done(py)), |report| failures(py, &report))
     }
 
-    /// Calls `callback(deliveries)` once on the running loop, soon after every fate is known.
+    /// Calls `callback(deliveries)` once on the running loop, soon after all delivery results are known.
     ///
     /// In which order callbacks run: see `AsyncDelivery.add_done_callback`.
     fn add_done_callback(slf: &Bound<'_, Self>, callback: Bound<'_, PyAny>) -> PyResult<()> {
@@ -688,13 +688,13 @@ impl AsyncDeliveries {
         call_no_more(slf.as_any(), callback)
     }
 
-    /// Always False: what was sent cannot be called back. `asyncio.wait` asks.
+    /// Always False: a record that was sent cannot be cancelled. `asyncio.wait` calls this.
     #[expect(clippy::unused_self, reason = "as futures have it")]
     fn cancelled(&self) -> bool {
         false
     }
 
-    /// A view of the fates for whoever only looks.
+    /// A view of the delivery results that does not count as observing them.
     fn _watch(&self) -> PyResult<Watched> {
         Ok(Watched::new(Watching::Many(
             self.runs.get()?.peek().clone(),

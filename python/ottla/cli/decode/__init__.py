@@ -40,9 +40,9 @@ def add(commands: Any) -> None:
     parser = arguments.command(
         commands,
         "decode",
-        "print readably what the bytes of a request, a response, a message, records or a log say",
+        "print the bytes of a request, a response, a message, records or a log in readable form",
         """
-        ottla decode request.bin                                       # a request says itself what it is
+        ottla decode request.bin                                       # a request contains its API and version
         ottla decode --response --api Fetch --version 4 response.bin   # a response does not
         ottla decode 0000000f001200000000000700056f74746c61           # hex, or base64, in place of a file
         xxd request.bin | ottla decode                                 # dumps with offsets are hex, too
@@ -81,14 +81,14 @@ def add(commands: Any) -> None:
         "--version", type=arguments.number(2**15 - 1), metavar="N", help="version of a response or message"
     )
     details.add_argument(
-        "--topic", metavar="NAME", help="topic of a segment or record, where the folder's name does not say it"
+        "--topic", metavar="NAME", help="topic of a segment or record, if the folder's name does not contain it"
     )
     details.add_argument("--key", metavar="BYTES", help="key of a record of an internal topic, as hex or base64")
     details.add_argument("--value", metavar="BYTES", help="its value; without it the record removes the key")
 
     written = parser.add_argument_group(
         "how its bytes are written",
-        "recognised where lengths inside of it prove it; segments are raw if nothing else is said",
+        "recognised where lengths inside of it prove it; segments are raw by default",
     ).add_mutually_exclusive_group()
     for encoding, text in (
         ("raw", "as they are"),
@@ -123,7 +123,8 @@ def _decode(options: argparse.Namespace) -> None:
     _check(options)
     _refuse_neighbours(options)
     if isinstance(sys.stdout, io.TextIOWrapper):
-        # Whatever the terminal's encoding: JSON is UTF-8, and text says the letters that the encoding lacks by number.
+        # For any encoding of the terminal: JSON is UTF-8, and text escapes letters that the
+        # encoding lacks.
         sys.stdout.reconfigure(encoding="utf-8" if options.format == "json" else None, errors="backslashreplace")
     sys.stdout.writelines(line + "\n" for line in _lines(options))
 
@@ -131,11 +132,11 @@ def _decode(options: argparse.Namespace) -> None:
 def _check(options: argparse.Namespace) -> None:
     """Raise for options that do not go together, before anything is read."""
     if options.response and (options.api is None or options.version is None):
-        raise ArgumentError("a response does not say what it is: add --api NAME --version N")
+        raise ArgumentError("a response does not contain its API and version: add --api NAME --version N")
     if options.api is not None and not options.response:
-        raise ArgumentError("--api is for --response: a request says its own")
+        raise ArgumentError("--api is for --response: a request contains its API")
     if options.message is not None and options.version is None:
-        raise ArgumentError("a message does not say its version: add --version N")
+        raise ArgumentError("a message does not contain its version: add --version N")
     if options.version is not None and not (options.response or options.message):
         raise ArgumentError("--version is for --response and --message")
     if options.key is not None or options.value is not None:
@@ -206,7 +207,7 @@ def _frames(options: argparse.Namespace) -> Iterator[str]:
     wanted = "a frame" if options.response else "a request"
     data = _read(options, lambda data: data != b"" and all(length is not None for _, length in _cut(data)), wanted)
     for start, length in _cut(data):
-        # The decoder says what is wrong with a length that the bytes do not bear out.
+        # The decoder reports a length that does not match the bytes.
         frame = protocol.decode_frame(
             data[start:] if length is None else data[start : start + length], response_to=response_to
         )
@@ -290,7 +291,7 @@ def _batches(options: argparse.Namespace) -> Iterator[str]:
         yield from _batch(options, batch, at, None)
         at += batch.size
     if at < len(data):
-        streams.say(f"ottla: {len(data) - at} bytes after the last whole batch, at {at}")
+        streams.print_error(f"ottla: {len(data) - at} bytes after the last whole batch, at {at}")
 
 
 def _holds_records(data: bytes) -> bool:
@@ -313,7 +314,7 @@ def _segment(options: argparse.Namespace) -> Iterator[str]:
 
     def report(damage: protocol.Damage) -> None:
         progress.clear()
-        streams.say(f"ottla: {name}: {damage}; skipped")
+        streams.print_error(f"ottla: {name}: {damage}; skipped")
 
     name, file, size = _open_segment(given, options.encoding)
     progress = Progress(size)

@@ -19,7 +19,7 @@ def line(view: Any) -> str:
 
 @singledispatch
 def shown(view: Any) -> Any:
-    """A view as what JSON can say."""
+    """A view as types that JSON has."""
     return view
 
 

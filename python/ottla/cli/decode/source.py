@@ -1,7 +1,8 @@
-"""Where the bytes come from, and how they are written: raw, hex or base64.
+"""The source of the bytes, and their encoding: raw, hex or base64.
 
-Nothing is guessed where a wrong guess could go unseen. Bytes that are written as text are recognised only if exactly
-one way to read them gives what was asked for, as the lengths in a frame prove; otherwise the encoding must be said.
+The encoding is not guessed where a wrong guess could go unnoticed. Bytes that are written as text are recognised only
+if exactly one encoding gives the wanted structure, as the lengths in a frame prove; otherwise the encoding must be
+given.
 """
 
 from __future__ import annotations
@@ -30,11 +31,11 @@ def read(given: str, encoding: str | None, fits: Callable[[bytes], bool] | None,
     Args:
         given: `-` for standard input, a file, or hex or base64 itself.
         encoding: `"raw"`, `"hex"`, `"base64"`; None to recognise it.
-        fits: Says whether bytes can be what is wanted; None where nothing in them would prove it.
+        fits: Returns whether bytes have the wanted structure; None if nothing in them proves it.
         wanted: What is wanted, for errors.
 
     Raises:
-        ArgumentError: There is no such file, the text is not of the encoding, or the encoding must be said.
+        ArgumentError: There is no such file, the text is not of the encoding, or the encoding must be given.
     """
     if given == STDIN:
         content, name, literal = sys.stdin.buffer.read(), "standard input", False
@@ -57,17 +58,17 @@ def read(given: str, encoding: str | None, fits: Callable[[bytes], bool] | None,
     flags = " or ".join(f"--{way}" for way in fitting or ways)
     if literal:
         raise ArgumentError(
-            f"there is no file {name}" + (f"; if it is the bytes themselves, say {flags}" if ways else "")
+            f"there is no file {name}" + (f"; if it is the bytes themselves, add {flags}" if ways else "")
         )
     why = "could be read in several ways" if fitting or fits is None else f"is not {wanted} in any way of reading it"
-    raise ArgumentError(f"{name} {why}: say {flags}")
+    raise ArgumentError(f"{name} {why}: add {flags}")
 
 
 def text(given: str, encoding: str | None, name: str) -> bytes:
     """The bytes of an argument that is hex or base64 itself.
 
     Raises:
-        ArgumentError: It is neither, or it could be both and the encoding was not said.
+        ArgumentError: It is neither, or it could be both and the encoding was not given.
     """
     ways = _ways(os.fsencode(given), literal=True)
     if encoding is not None:
@@ -75,7 +76,7 @@ def text(given: str, encoding: str | None, name: str) -> bytes:
     if not ways:
         raise ArgumentError(f"{name} is not {encoding or 'hex or base64'}: {_short(given)}")
     if len(set(ways.values())) > 1:
-        raise ArgumentError(f"{name} could be read in several ways: say --hex or --base64")
+        raise ArgumentError(f"{name} could be read in several ways: add --hex or --base64")
     return next(iter(ways.values()))
 
 

@@ -167,7 +167,7 @@ def _known(control: bool, topic: str | None, key: bytes | None, value: bytes | N
     except ProtocolError as error:
         return "undecoded", key, Unread(value or b"", str(error))
     if control:
-        # The key says the type and nothing more.
+        # The key has only the type.
         return f"control {known.name or known.type}", None, _part(known.value)
     return known.name or f"type {known.type}", _part(known.key), _part(known.value)
 

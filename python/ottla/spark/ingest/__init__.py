@@ -1,7 +1,7 @@
 """Topics to a table: the job that `ottla ingest CONFIG.toml` runs.
 
-A file says where records come from, how they are decoded, and the table that takes them: a folder of Parquet files, or
-a table of Delta or Iceberg. [docs/spark/ingest.md] has all of it, and `ottla ingest --example` prints a file to begin with.
+A file configures the source of records, their decoding, and the table that takes them: a folder of Parquet files, or a
+Delta or Iceberg table. [docs/spark/ingest.md] describes all settings, and `ottla ingest --example` prints an example file.
 
 ```python
 from ottla.spark import ingest
@@ -33,11 +33,11 @@ def run(settings: Settings, spark: "SparkSession | None" = None, stop: "Stop | N
         stop: An `ottla.spark.ingest.job.Stop`, which ends it from another thread.
 
     Returns:
-        How many records and batches it took, how many dead letters there are, and whether it was stopped.
+        The numbers of records, batches and dead letters, and whether the job was stopped.
 
     Raises:
-        KeyboardInterrupt: It was told twice to stop, and did so at once.
-        IngestError: The query failed; the text is what its innermost cause says.
+        KeyboardInterrupt: It was stopped twice, which ends it at once.
+        IngestError: The query failed; the text is that of its innermost cause.
         ConfigError: The package of the table's format is missing.
     """
     from ottla.spark.ingest import job

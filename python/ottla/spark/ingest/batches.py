@@ -19,12 +19,12 @@ from ottla.spark.shared.formats import OF_KEYS
 from ottla.spark.shared.offsets import Offsets, from_json
 from ottla.spark.shared.storage import Folder
 
-# Seconds until Spark has told the id of a query that it has started.
+# Seconds until Spark reports the id of a started query.
 PATIENCE = 60.0
 
 
 class Stopped(Exception):  # noqa: N818 - nothing is wrong
-    """A batch that begins after the job was told to stop. It is read again when the job starts again."""
+    """A batch that begins after the job was stopped. It is read again when the job starts again."""
 
 
 class Batches:
@@ -49,7 +49,7 @@ class Batches:
         self.refused = False
 
     def of(self, query: str) -> None:
-        """Say which query it is. Spark tells that only when it has started, and its first batch waits for it."""
+        """Set the query's id. Spark reports it only when the query has started, and the first batch waits for it."""
         self._query = query
         self._known.set()
 
@@ -57,14 +57,14 @@ class Batches:
         """Take a batch.
 
         Raises:
-            Stopped: The job was told to stop before it began.
+            Stopped: The job was stopped before it began.
             IngestError: The table has another batch of this number.
         """
         if self._stopping.is_set():
             self.refused = True
             if self._quiet:
                 frame.sparkSession.sparkContext.setLogLevel("OFF")
-            raise Stopped("the job was told to stop")
+            raise Stopped("the job was stopped")
         sink = self._target(frame.sparkSession)
         most = self._most_rows()
         batch = self._batch(frame.sparkSession, number)
@@ -89,7 +89,7 @@ class Batches:
     def _target(self, spark: SparkSession) -> Sink:
         if self._sink is None:
             if not self._known.wait(PATIENCE) or self._query is None:
-                raise TimeoutError(f"Spark did not say within {PATIENCE:.0f} s which query it has started")
+                raise TimeoutError(f"Spark did not report the id of the query within {PATIENCE:.0f} s")
             self._sink = sink(spark, self._settings.table, self._query)
             if self._settings.letters:
                 self._letters = PublishedFolder(spark, self._settings.letters, self._query)
@@ -144,7 +144,7 @@ def _records(batch: Batch) -> int:
 
 
 def _logged(text: str | None) -> Offsets:
-    """The offsets of the one source in a file of Spark's log: its last line."""
+    """The offsets of the one source in a file of the Spark log: its last line."""
     try:
         return from_json(json.loads((text or "").strip().rpartition("\n")[2]))
     except (ValueError, AttributeError, TypeError):

@@ -1,7 +1,7 @@
-"""Where the first batch of a job begins: decided once, and kept beside the checkpoint until that batch is done.
+"""The beginning of a job's first batch: decided once, and kept next to the checkpoint until that batch is done.
 
-A source in Python is asked anew by each query that has no batch yet. By `latest`, a group or a time the answer may be
-another one then, while the end of the batch is in the checkpoint, and records between the two would never be read.
+Spark calls a Python source again for each query that has no batch yet. With `latest`, a group or a time, the second
+result may differ, while the end of the batch is in the checkpoint. Records between the two would never be read.
 """
 
 import json
@@ -21,7 +21,7 @@ from ottla.spark.read.client_pool import close_idle
 from ottla.spark.read.kafka_log import planner
 from ottla.spark.shared.offsets import Offsets, to_json
 
-# What else says where to begin, in lower case; the last one only beside a group.
+# Other options for the beginning, in lower case; the last one only together with a group.
 OTHERS = (
     "startingoffsets",
     "startingtimestamp",
@@ -40,10 +40,10 @@ class Beginning:
 
     Attributes:
         offsets: That of each partition; None if the first batch is past, or there is no partition yet.
-        source: The options of the source, which say just that, and where it remembers its topics.
+        source: The options of the source for these offsets, and for the folder that remembers its topics.
 
     Raises:
-        IngestError: The brokers cannot be asked, or the checkpoint is that of something else.
+        IngestError: No broker responded, or the checkpoint is that of something else.
     """
 
     def __init__(self, spark: SparkSession, settings: Settings) -> None:

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 from ottla.spark.ingest.settings import Table
-from ottla.spark.ingest.spark_errors import IngestError, told_plainly
+from ottla.spark.ingest.spark_errors import IngestError, plain_errors
 from ottla.spark.shared.storage import Folder
 
 
@@ -47,12 +47,12 @@ def check_folder(spark: SparkSession, table: Table, schema: StructType, place: s
     for names in files.values():
         names.sort(key=lambda name: name.rpartition("/")[2])
         for name in dict.fromkeys((names[0], names[-1])):
-            with told_plainly(f"{place} path: {folder}/{name} cannot be read:"):
+            with plain_errors(f"{place} path: {folder}/{name} cannot be read:"):
                 before = spark.read.parquet(f"{folder}/{name}").schema
-            for told in changed(before, rows):
+            for change in changed(before, rows):
                 raise IngestError(
-                    f"{place} columns do not fit those of {folder}/{name}: {told}. Readers could not read the files of "
-                    "both. Nothing was written. Cast the column to the type in the folder with select, give it another "
+                    f"{place} columns do not fit those of {folder}/{name}: {change}. Readers could not read both. "
+                    "Nothing was written. Cast the column to the type in the folder with select, give it another "
                     "name, or name another path"
                 )
 

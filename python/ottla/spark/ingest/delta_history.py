@@ -1,7 +1,7 @@
-"""The history of a Delta table: which batches of a query its commits say they are.
+"""The history of a Delta table: the batches of a query, from its commits.
 
-Others commit between two batches too, Delta itself does (`OPTIMIZE`, auto compaction). Each commit that is looked at is
-a file that Delta reads, so the newest ones are looked at first, and only as many as it takes.
+Other writers commit between two batches too, and so does Delta itself (`OPTIMIZE`, auto compaction). Delta reads a file
+for each commit, so the newest commits are read first, and only as many as needed.
 """
 
 import json
@@ -53,10 +53,10 @@ class DeltaHistory:
             limit *= MORE
 
 
-def kept_by(query: str, told: Iterable[str | None]) -> dict[int, Batch | None]:
+def kept_by(query: str, texts: Iterable[str | None]) -> dict[int, Batch | None]:
     """The batches of a query, by number, from the user metadata of commits, of which others write some."""
     kept: dict[int, Batch | None] = {}
-    for text in told:
+    for text in texts:
         with suppress(ValueError, TypeError, KeyError):
             about = json.loads(text or "null")
             if about[QUERY] == query:

@@ -22,7 +22,7 @@ from ottla.spark.ingest.beginning import Beginning
 from ottla.spark.ingest.columns import check_folder
 from ottla.spark.ingest.report import Report
 from ottla.spark.ingest.settings import AVAILABLE_NOW, ONCE, Settings
-from ottla.spark.ingest.spark_errors import IngestError, told_plainly
+from ottla.spark.ingest.spark_errors import IngestError, plain_errors
 from ottla.spark.ingest.tables import check_package, properties
 from ottla.spark.plan.read_options import ReadOptions
 from ottla.spark.shared import redaction
@@ -51,8 +51,8 @@ class Outcome(NamedTuple):
         records: How many offsets it took.
         batches: In how many micro-batches.
         bad: How many of them are dead letters, as far as batches were computed by this run.
-        behind: How many there were left when the last batch began; None if Spark does not tell.
-        stopped: Whether it was told to stop.
+        behind: How many were left when the last batch began; None if Spark does not report it.
+        stopped: Whether it was stopped.
     """
 
     records: int
@@ -69,8 +69,8 @@ class Stop:
         self.softly = threading.Event()
         self.at_once = threading.Event()
 
-    def ask(self) -> None:
-        """Ask for an end; the second time, for an end at once."""
+    def request(self) -> None:
+        """Request an end; the second time, an end at once."""
         (self.at_once if self.softly.is_set() else self.softly).set()
 
 
@@ -83,7 +83,7 @@ def run(settings: Settings, spark: SparkSession | None = None, stop: Stop | None
         stop: Ends it from another thread. In the main thread SIGINT and SIGTERM do.
 
     Raises:
-        KeyboardInterrupt: It was told twice to stop, and did so at once.
+        KeyboardInterrupt: It was stopped twice, which ends it at once.
         IngestError: The query failed.
         ConfigError: The format's package is missing, or columns do not fit.
     """
@@ -97,12 +97,12 @@ def run(settings: Settings, spark: SparkSession | None = None, stop: Stop | None
         while True:
             attempts += 1
             try:
-                with told_plainly(f"{settings.name}:"):
+                with plain_errors(f"{settings.name}:"):
                     return _run(settings, session, stop, report, own=own)
             except IngestError as error:
                 if SLOW not in str(error) or report.batches or attempts == STARTS:
                     raise IngestError(settings.shown(str(error))) from error.__cause__
-                report.say("Spark's Python did not start within 10 s; once more")
+                report.write("the Python of Spark did not start within 10 s; trying again")
 
 
 def _run(settings: Settings, spark: SparkSession, stop: Stop, report: Report, *, own: bool) -> Outcome:
@@ -130,12 +130,12 @@ def _run(settings: Settings, spark: SparkSession, stop: Stop, report: Report, *,
     if not batches.refused and (error := query.exception()):
         raise error
     outcome = Outcome(report.records, report.batches, batches.bad, report.behind, stop.softly.is_set())
-    report.say(_summary(settings, outcome))
+    report.write(_summary(settings, outcome))
     return outcome
 
 
 def _news(query: StreamingQuery, report: Report) -> list[StreamingQueryProgress]:
-    """What Spark says about its last batches, if there is a new one: it takes its time to say it."""
+    """Spark's progress of its last batches, if there is a new one: Spark reports it with a delay."""
     return [] if report.knows(query.lastProgress) else query.recentProgress
 
 
@@ -162,16 +162,16 @@ def _check_schemas(settings: Settings) -> None:
     typed = ReadOptions.parse(settings.source).typed
     for side in typed.sides if typed else ():
         if isinstance(side.schema, str) and is_ddl(side.schema):
-            with told_plainly(f"{settings.file}: [source] {side.side}.schema: {side.schema!r} is wrong:"):
+            with plain_errors(f"{settings.file}: [source] {side.side}.schema: {side.schema!r} is wrong:"):
                 DataType.fromDDL(side.schema)
 
 
 def _check_columns(settings: Settings, frame: DataFrame) -> None:
     """Refuse columns that are not there, or do not fit those of the folder, now and not in the first batch."""
     place, table = f"{settings.file}: [table]", settings.table
-    with told_plainly(f"{place} where:"):
+    with plain_errors(f"{place} where:"):
         frame = filtered(frame, table)
-    with told_plainly(f"{place} select:"):
+    with plain_errors(f"{place} select:"):
         frame = selected(frame, table)
     if missing := [name for name in table.partition_by if name not in frame.columns]:
         raise IngestError(f"{place} partition-by names {missing[0]}, and the columns are {', '.join(frame.columns)}")
@@ -196,10 +196,11 @@ def _session(settings: Settings, given: SparkSession | None) -> Iterator[tuple[S
         return
     wanted = {**properties(settings.table), **settings.spark}
     if "PYSPARK_GATEWAY_PORT" in os.environ:
-        # What spark-submit was told goes before what the file says. A conf knows it as soon as Java is connected.
+        # Options of spark-submit take precedence over the file. A conf has them as soon as Java is
+        # connected.
         SparkContext._ensure_initialized()  # noqa: SLF001 - there is no public way
-        told = dict(SparkConf().getAll())
-        wanted = {name: value for name, value in wanted.items() if name not in told}
+        submitted = dict(SparkConf().getAll())
+        wanted = {name: value for name, value in wanted.items() if name not in submitted}
     else:
         ensure_java()
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -219,16 +220,16 @@ def _session(settings: Settings, given: SparkSession | None) -> Iterator[tuple[S
 
 @contextmanager
 def _signals(stop: Stop) -> Iterator[None]:
-    """SIGINT, SIGTERM and SIGBREAK, which only Windows has, ask for an end, if this is the main thread."""
+    """SIGINT, SIGTERM and SIGBREAK, which only Windows has, request an end, if this is the main thread."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
 
-    def ask(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - a handler's signature
-        stop.ask()
+    def handle(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - a handler's signature
+        stop.request()
 
     numbers = {signal.SIGINT, signal.SIGTERM, getattr(signal, "SIGBREAK", signal.SIGTERM)}
-    before = {number: signal.signal(number, ask) for number in numbers}
+    before = {number: signal.signal(number, handle) for number in numbers}
     try:
         yield
     finally:

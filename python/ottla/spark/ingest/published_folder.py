@@ -1,9 +1,9 @@
 """Folders of Parquet files to which micro-batches are added exactly once, for every reader.
 
-Spark's own streaming sink keeps a list of files that only Spark reads. Here each attempt at a batch writes its files
-to a folder of its own beside the data, where no reader looks (`_ottla`), then a plan of their moves is made, and then
-they are moved to their places under names that say batch and query. The plan is the decision: a batch that Spark
-replays finds it and makes the moves that are left, and nothing else. A plan for other offsets is an error. Without a
+The streaming file sink of Spark keeps a list of files that only Spark reads. Here each attempt at a batch writes its
+files to its own folder next to the data, where no reader looks (`_ottla`), then a plan of their moves is made, and
+then they are moved to their places under names that contain batch and query. The plan is the decision: a batch that
+Spark replays finds the plan and makes only the moves that are left. A plan for other offsets is an error. Without a
 plan the batch is written again, and what failed attempts have left is deleted.
 """
 

@@ -1,6 +1,6 @@
-"""What a file of `ottla ingest` says, checked before anything starts.
+"""The settings of a file of `ottla ingest`, checked before anything starts.
 
-Each error names the file, the table and the key. Nothing here talks to brokers, and nothing needs Spark.
+Each error names the file, the table and the key. Nothing here connects to brokers or needs Spark.
 """
 
 import codecs
@@ -23,8 +23,8 @@ FORMATS: tuple[FormatName, ...] = ("parquet", "delta", "iceberg")
 AVAILABLE_NOW, ONCE = "available-now", "once"
 ROWS = 1_000_000
 
-# Tables whose keys are names of somebody else's: of options of format("ottla"), of Spark's properties without `spark.`,
-# of options of the table's format.
+# Tables whose keys are not ottla's: options of format("ottla"), Spark properties without `spark.`,
+# options of the table's format.
 OPEN = ("source", "spark", "table.options")
 
 # What of a table belongs to ingest, by table; the empty name is the file itself.
@@ -36,9 +36,9 @@ KNOWN: dict[str, tuple[str, ...]] = {
     "run": ("trigger", "checkpoint"),
 }
 
-# What the table of dead letters says, which the source must not say otherwise.
+# Options that the table of dead letters sets, so the source must not set them.
 OF_LETTERS = ("mode", "deadLetterTopic")
-# Columns that say where a dead letter was.
+# Columns with the place of a dead letter.
 PLACE = ("topic", "partition", "offset", "timestamp")
 
 VARIABLE = re.compile(r"\$(?:(?P<escaped>\$)\{|\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)\}|(?P<bad>\{))")
@@ -50,7 +50,7 @@ NO_NAME = "ottla.no.property"
 
 
 class SettingsError(ConfigError):
-    """A file of `ottla ingest` says something that cannot be done; the text names file, table and key."""
+    """A file of `ottla ingest` has an invalid setting; the text names file, table and key."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Settings:
-    """What a file says.
+    """The settings of a file.
 
     Attributes:
         file: Its name, for errors.
@@ -90,14 +90,14 @@ class Settings:
         table: Where rows go.
         rows: Most rows of a file.
         size: About the most bytes of a file; None leaves it to `rows`.
-        letters: The folder of dead letters; None if there is none.
-        topic: The topic of dead letters, which tasks fill; None if there is none.
+        letters: The folder of dead letters; None without one.
+        topic: The topic of dead letters, which tasks fill; None without one.
         added: Columns that `source` has only for the dead letters.
         corrupt: The column with the bytes of values that do not decode.
-        trigger: `available-now`, `once`, or a time of Spark's between micro-batches.
-        checkpoint: The folder of Spark's checkpoint.
+        trigger: `available-now`, `once`, or a Spark interval between micro-batches.
+        checkpoint: The folder of the Spark checkpoint.
         spark: Properties of the session, by their whole names.
-        hidden: What came from the environment, with the variable's name; it is never shown.
+        hidden: Values from the environment, with the variables' names; they are never shown.
     """
 
     file: str
@@ -128,7 +128,7 @@ def read_settings(path: str | os.PathLike[str], environment: Mapping[str, str] |
         environment: What `${NAME}` stands for; the process's environment if not given.
 
     Raises:
-        SettingsError: It is not TOML, or says something that cannot be done.
+        SettingsError: It is not TOML, or has an invalid setting.
         OSError: It cannot be read.
     """
     return parse(Path(path).read_bytes(), os.fspath(path), os.environ if environment is None else environment)
@@ -143,7 +143,7 @@ def parse(content: bytes, file: str, environment: Mapping[str, str]) -> Settings
         environment: What `${NAME}` stands for.
 
     Raises:
-        SettingsError: It is not TOML, or says something that cannot be done.
+        SettingsError: It is not TOML, or has an invalid setting.
     """
     try:
         # Editors on Windows write a byte order mark in front.
@@ -190,8 +190,8 @@ class _Source(NamedTuple):
 
     Attributes:
         options: Of `format("ottla")`.
-        letters: The folder of dead letters; None if there is none.
-        topic: The topic of dead letters; None if there is none.
+        letters: The folder of dead letters; None without one.
+        topic: The topic of dead letters; None without one.
         added: Columns that only the dead letters need.
         corrupt: The column with the bytes of values that do not decode.
     """
@@ -222,10 +222,10 @@ class _Reading:
                 "run", "checkpoint", "is missing: a folder of this job alone, where Spark keeps its place"
             )
         for place, folder in (("run", "checkpoint"), ("dead-letters", "folder")):
-            told = checkpoint if place == "run" else source.letters
-            if told and table.format == "parquet" and table.path and _holds(table.path, told):
+            path = checkpoint if place == "run" else source.letters
+            if path and table.format == "parquet" and table.path and _holds(table.path, path):
                 raise self._error(
-                    place, folder, f"{told} is in the table's folder, whose readers would take it for data"
+                    place, folder, f"{path} is in the table's folder, whose readers would read it as data"
                 )
         files = self._keys(given, "files")
         return Settings(
@@ -415,7 +415,7 @@ class _Reading:
         return _Source(options, letters, topic, added, corrupt)
 
     def _letters(self, given: dict[str, Any], options: Mapping[str, str]) -> tuple[str, str]:
-        """Which key says where dead letters go, and what it says; empty texts if there is none."""
+        """The key of the place of dead letters, and its value; empty texts without one."""
         letters = self._keys(given, "dead-letters")
         found = [(key, text) for key in ("topic", "folder") if (text := self._text(letters, "dead-letters", key))]
         if not found:
@@ -425,7 +425,7 @@ class _Reading:
         refused = [name.lower() for name in OF_LETTERS]
         for name in options:
             if name.lower() in refused:
-                raise self._error("source", name, "is what [dead-letters] says: leave one of them out")
+                raise self._error("source", name, "is set by [dead-letters]: leave one of them out")
         return found[0]
 
     def _parsed(self, options: dict[str, str]) -> ReadOptions:

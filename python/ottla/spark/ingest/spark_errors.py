@@ -1,4 +1,4 @@
-"""Errors of Spark as one sentence: what the innermost of them says, without traces, plans and options."""
+"""Spark errors as one sentence: the message of the innermost error, without traces, plans and options."""
 
 import logging
 import re
@@ -20,11 +20,11 @@ _LOGGER = "SQLQueryContextLogger"
 
 
 class IngestError(KafkaError):
-    """A job of `ottla ingest` failed; the text is what the innermost cause says."""
+    """A job of `ottla ingest` failed; the text is that of the innermost cause."""
 
 
 @contextmanager
-def told_plainly(subject: str) -> Iterator[None]:
+def plain_errors(subject: str) -> Iterator[None]:
     """Errors of Spark as one sentence.
 
     Args:
@@ -44,7 +44,7 @@ def told_plainly(subject: str) -> Iterator[None]:
 
 
 def innermost(text: str) -> str:
-    """What the innermost error says in the text of one of Spark's errors."""
+    """The message of the innermost error in the text of a Spark error."""
     found = list(_ERROR.finditer(text))
     ours = [error for error in found if error["module"].startswith("ottla.")]
     if ours:

@@ -58,15 +58,15 @@ def properties(table: Table) -> dict[str, str]:
 
 
 def check_package(spark: SparkSession, settings: Settings) -> None:
-    """Refuse a format whose package Spark does not have.
+    """Reject a format whose package is missing in Spark.
 
     Raises:
-        ConfigError: It has not; the text says how to add it.
+        ConfigError: It is missing; the text names the package to add.
     """
     package = PACKAGES.get(settings.table.format)
     if package is None:
         return
-    java: Any = spark._jvm  # noqa: SLF001 - PySpark has no public way to ask for a class
+    java: Any = spark._jvm  # noqa: SLF001 - PySpark has no public way to find a class
     if java.java.lang.Thread.currentThread().getContextClassLoader().getResource(package.provides) is not None:
         return
     coordinates = package.coordinates.format(".".join(spark.version.split(".")[:2]))
@@ -147,7 +147,7 @@ class DeltaTable(Sink):
         table = self._table
         kept = {QUERY: self._query, BATCH: batch.number, OFFSETS: batch.to_json()}
         writer = frame.write.format("delta").mode("append").option("maxRecordsPerFile", most_rows)
-        # What the file says of user metadata goes before ours.
+        # User metadata of the file takes precedence over ours.
         writer = writer.option("userMetadata", json.dumps(kept)).options(**dict(table.options))
         writer = writer.option("txnAppId", self._query).option("txnVersion", batch.number)
         if table.partition_by:
@@ -156,7 +156,7 @@ class DeltaTable(Sink):
             writer.save(table.path)
         else:
             writer.saveAsTable(str(table.name))
-        # Delta passes over a number that it has from a version of ottla that kept no offsets, and does not say so.
+        # Delta silently skips a number that it has from a version of ottla that kept no offsets.
         computed = self._history.has_new(batch.number)
         self._kept[batch.number] = batch
         return Added(computed)
@@ -168,7 +168,7 @@ class DeltaTable(Sink):
 
 
 class IcebergTable(Sink):
-    """An Iceberg table. The summaries of its snapshots say which batch of which query they are."""
+    """An Iceberg table. The summaries of its snapshots contain the query and the batch."""
 
     def __init__(self, spark: SparkSession, table: Table, query: str) -> None:
         self._spark, self._table, self._query = spark, table, query
@@ -202,4 +202,4 @@ class IcebergTable(Sink):
         found = self._spark.sql(
             f"SELECT {batch}, {offsets} FROM {self._name}.snapshots WHERE {query} = '{self._query}'"  # noqa: S608
         ).collect()
-        return {int(n): Batch.from_json(int(n), json.loads(told or "null")) for n, told in found if n is not None}
+        return {int(n): Batch.from_json(int(n), json.loads(text or "null")) for n, text in found if n is not None}

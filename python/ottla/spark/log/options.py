@@ -66,8 +66,8 @@ class LogOptions:
         start = parse_start(given)
         if start is not None and start.group is not None:
             raise ValueError(
-                "option startingOffsets cannot name a consumer group in a read of files, in which no broker tells what "
-                "it has committed: give offsets as JSON"
+                "option startingOffsets cannot name a consumer group in a read of files, which do not have the group's "
+                "committed offsets: give offsets as JSON"
             )
         chosen = any(name.lower() in given for name in (SUBSCRIBE, PATTERN, ASSIGN))
         read = ReadOptions(
@@ -97,5 +97,5 @@ def _value(option: str, text: str) -> Any:
             return json.loads(text)
         except json.JSONDecodeError as error:
             # Its text may be secret.
-            raise ValueError(f"option {option} begins like JSON, and is none: {error.msg}") from None
+            raise ValueError(f"option {option} begins like JSON, but is not JSON: {error.msg}") from None
     return text

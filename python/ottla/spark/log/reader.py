@@ -62,7 +62,7 @@ class LogReader(Picklable, DataSourceReader):
 
 
 class _Folders:
-    """What a planner needs to know of a cluster, told by its files."""
+    """The planner's metadata of a cluster, from its files."""
 
     def __init__(self, log: Log) -> None:
         self._log = log
@@ -94,20 +94,20 @@ class _Folders:
         offsets = self._log.end_offsets(partitions)
         return {partition: offsets[TopicPartition(*partition)] for partition in partitions}
 
-    # No option of a read of files asks for what follows.
+    # No option of a read of files needs the following methods.
 
     def at_times(self, times: Offsets) -> dict[Partition, int | None]:
-        """Refuse: only brokers tell."""
-        raise NotImplementedError(f"files do not tell the offsets at times of {names(times)}")
+        """Not supported: only brokers know this."""
+        raise NotImplementedError(f"files do not have the offsets at times of {names(times)}")
 
     def record_bytes(self, starts: Offsets, ends: Offsets) -> dict[Partition, float]:
-        """Refuse: only streams ask."""
-        raise NotImplementedError(f"files do not tell the bytes of records of {names(starts)}")
+        """Not supported: only streams call this."""
+        raise NotImplementedError(f"files do not have the bytes of records of {names(starts)}")
 
     def committed(self, group: str, partitions: list[Partition]) -> Offsets:
-        """Refuse: only brokers tell."""
-        raise NotImplementedError(f"files do not tell what group {group} has committed")
+        """Not supported: only brokers know this."""
+        raise NotImplementedError(f"files do not have the committed offsets of group {group}")
 
     def last_seen(self, spans: list[Range]) -> dict[Partition, Seen]:
-        """Refuse: only streams ask."""
+        """Not supported: only streams call this."""
         raise NotImplementedError(f"there are no streams of files, nor of {spans}")

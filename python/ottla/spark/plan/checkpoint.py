@@ -1,8 +1,8 @@
-"""The folder in which a stream keeps where it stands, in the layout of Spark's own checkpoints.
+"""The folder for a stream's position, in the layout of a Spark checkpoint.
 
 So a query can move to `format("ottla")` or `format("kafka")` and back. The folder holds `metadata`, `sources/0/0` with
 where the first batch begins, and for each batch `offsets/N`, written before it, and `commits/N`, written after it.
-Beside them `ottla/N` has what a stream remembers of topics and logs, which Spark's own queries pass over.
+In addition `ottla/N` has what a stream remembers of topics and logs, which Spark's own queries ignore.
 Hadoop's file systems read and write them, so that the folder may be wherever Spark's own checkpoints are.
 """
 
@@ -46,7 +46,7 @@ class Planned(NamedTuple):
 
 
 class Checkpoint:
-    """One stream's folder. Two drivers that use it at once are told apart by the files that they make."""
+    """One stream's folder. Two drivers that use it at once are detected by the files that they create."""
 
     def __init__(self, spark: "SparkSession", folder: str) -> None:
         self._folder = folder
@@ -56,7 +56,7 @@ class Checkpoint:
         """The last batch that was planned; None in a new folder.
 
         Raises:
-            ValueError: The folder is not that of one stream of Kafka's records.
+            ValueError: The folder is not that of one stream of Kafka records.
         """
         numbers = self._numbers("offsets")
         if not numbers:
@@ -72,7 +72,7 @@ class Checkpoint:
         """Where the first batch begins; None if that was not decided here.
 
         Raises:
-            ValueError: The folder is not that of a stream of Kafka's records.
+            ValueError: The folder is not that of a stream of Kafka records.
         """
         text = self._files.read(FIRST)
         return None if text is None else self._parsed(text.partition("\n")[2], FIRST)
@@ -100,8 +100,8 @@ class Checkpoint:
             ValueError: Another driver has planned it.
         """
         about = {"batchWatermarkMs": 0, "batchTimestampMs": int(time.time() * 1000), "conf": {}}
-        told = "\n".join((VERSION, json.dumps(about), _text(batch.end)))
-        self._make(f"offsets/{batch.number}", told)
+        text = "\n".join((VERSION, json.dumps(about), _text(batch.end)))
+        self._make(f"offsets/{batch.number}", text)
 
     def remember(self, batch: Planned, past: TopicHistory) -> None:
         """Keep what the stream remembers at the end of a batch, unless it was kept when the batch was given before."""
@@ -145,7 +145,7 @@ class Checkpoint:
         if kept is not None:
             return kept
         raise ValueError(
-            f"checkpoint {self._folder} does not tell where batch {number} begins: it lacks "
+            f"checkpoint {self._folder} does not have the beginning of batch {number}: it lacks "
             f"{f'offsets/{number - 1}' if number else FIRST}. Restore the file, or name a new folder"
         )
 
@@ -159,12 +159,12 @@ class Checkpoint:
             )
         return self._parsed(lines[1], name)
 
-    def _parsed(self, told: str, name: str) -> Offsets:
+    def _parsed(self, text: str, name: str) -> Offsets:
         with suppress(ValueError, AttributeError, TypeError):
-            return from_json(json.loads(told))
+            return from_json(json.loads(text))
         raise ValueError(
-            f"checkpoint {self._folder}: {name} holds no offsets of Kafka: {told[:100]!r}. Name the folder of a stream "
-            "that reads Kafka's records, or a new one"
+            f"checkpoint {self._folder}: {name} holds no Kafka offsets: {text[:100]!r}. Name the folder of a stream "
+            "that reads Kafka records, or a new one"
         )
 
 

@@ -17,7 +17,8 @@ from ottla.spark.shared.ranges import Range
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MILLISECOND = timedelta(milliseconds=1)
 
-# By the names of Spark's filters (pyspark.sql.datasource); each takes the column's value and that of the filter.
+# By the names of Spark filters (pyspark.sql.datasource); each takes the column's value and that of
+# the filter.
 TESTS: dict[str, Callable[[Any, Any], bool]] = {
     "EqualTo": operator.eq,
     "EqualNullSafe": operator.eq,
@@ -40,7 +41,7 @@ OPPOSITE = {
 
 
 class Filter(NamedTuple):
-    """One of Spark's filters, as plain data.
+    """A Spark filter, as plain data.
 
     Attributes:
         column: The column's name.

@@ -28,10 +28,10 @@ class DataLossWarning(UserWarning):
 
 
 class Log(Protocol):
-    """What the planner needs to know of a cluster.
+    """The planner's metadata of a cluster.
 
     Attributes:
-        ids: The ids of the topics that `partitions` found last, as far as brokers tell them (Kafka 2.8 and later).
+        ids: The ids of the topics that `partitions` found last, if brokers return them (Kafka 2.8 and later).
     """
 
     ids: dict[str, str]
@@ -46,7 +46,7 @@ class Log(Protocol):
         """The offset after the last record of each partition that may be read."""
 
     def at_times(self, times: Offsets) -> dict[Partition, int | None]:
-        """The first offset of each partition whose record is at or after a time; None if there is none.
+        """The first offset of each partition whose record is at or after a time; None without one.
 
         Args:
             times: Milliseconds since 1970 UTC.
@@ -56,10 +56,10 @@ class Log(Protocol):
         """The bytes of keys and values, on average for an offset, of the first records between start and end."""
 
     def committed(self, group: str, partitions: list[Partition]) -> Offsets:
-        """The offsets at which a consumer group goes on; partitions without a commit are left out."""
+        """The committed offsets of a consumer group, without partitions that have none."""
 
     def last_seen(self, spans: list[Range]) -> dict[Partition, Seen]:
-        """The last record of each range; ranges are left out whose last offsets hold none, or are not told in time."""
+        """The last record of each range; without ranges whose last offsets hold none, or do not arrive in time."""
 
 
 class Planner:
@@ -116,14 +116,14 @@ class Planner:
     def latest(self, known: Offsets) -> Offsets:
         """Where all partitions end now, including those discovered since.
 
-        A broker that lags behind can answer with an offset below one that is known. It is asked again, up to
-        `fetchOffset.numRetries` times, before the lower offset is believed.
+        A broker that lags behind can return an offset below a known one. The request is repeated, up to
+        `fetchOffset.numRetries` times, before the lower offset is accepted.
 
         Args:
             known: Offsets that were there before.
 
         Raises:
-            DataLossError: A topic was made anew since this query read it, under `failOnDataLoss`.
+            DataLossError: A topic was recreated since this query read it, under `failOnDataLoss`.
         """
         partitions = self._log.partitions(self._options.topics)
         self._compare(known)
@@ -143,7 +143,7 @@ class Planner:
 
     def within_limits(self, start: Offsets, latest: Offsets, patience: Patience) -> Offsets:
         """Where the next batch ends under the user's limits; at its start if it waits for more records."""
-        # Counting costs a question to the brokers where partitions are new.
+        # Counting costs a request to the brokers where partitions are new.
         if self._options.min_offsets and patience.waits(self.waiting(start, latest), time.monotonic()):
             return start
         return self.limited(start, latest)
@@ -168,22 +168,22 @@ class Planner:
         return self._split(spans)
 
     def compare(self, known: Offsets) -> None:
-        """Look whether the topics are those that the stream has read up to these offsets.
+        """Check that the topics are those that the stream has read up to these offsets.
 
         Raises:
-            DataLossError: One was made anew, under `failOnDataLoss`.
+            DataLossError: One was recreated, under `failOnDataLoss`.
         """
         self._log.partitions(self._options.topics)
         self._compare(known)
 
     def _compare(self, known: Offsets) -> None:
-        """Report topics that were made anew, and remember the ids of all."""
+        """Report topics that were recreated, and remember the ids of all."""
         if self._past is None:
             return
         for topic, was, now in self._past.replaced(self._log.ids):
             read = ", ".join(f"{names([at])} to offset {end}" for at, end in sorted(known.items()) if at[0] == topic)
             self.report(
-                f"topic {topic} was deleted and made anew: the stream has read the topic with id {was}"
+                f"topic {topic} was deleted and recreated: the stream has read the topic with id {was}"
                 f"{f' ({read})' if read else ''}, and the one with id {now} has other records at these offsets"
             )
         self._past.topics_are(self._log.ids)
@@ -209,7 +209,7 @@ class Planner:
         spans = [span for span in spans if span.end > span.start]
         if narrowing.since is None or not spans:
             return spans
-        # Asked after the ends are known: a record that comes later is beyond them anyway.
+        # Requested after the ends are known: a later record is beyond them anyway.
         firsts = self._log.at_times({(span.topic, span.partition): narrowing.since for span in spans})
         found = [(span, firsts[span.topic, span.partition]) for span in spans]
         return [span._replace(start=max(span.start, first)) for span, first in found if first is not None]
@@ -231,7 +231,7 @@ class Planner:
             resolved[partition] = first if offset == EARLIEST else last if offset == LATEST else offset
             if not first <= resolved[partition] <= last:
                 self.report(
-                    f"option {position.option} asks for offset {offset} of {names([partition])}, "
+                    f"option {position.option} requests offset {offset} of {names([partition])}, "
                     f"which holds {first} to {last}"
                 )
                 resolved[partition] = min(max(offset, first), last)

@@ -1,4 +1,4 @@
-"""Where a read begins and ends, as a user says it: a word, an offset of each partition, or a time."""
+"""The beginning and the end of a read, as options: a word, an offset for each partition, or a time."""
 
 import json
 from collections.abc import Mapping
@@ -23,8 +23,8 @@ class Group(NamedTuple):
 
     Attributes:
         id: Its id.
-        default: `EARLIEST` or `LATEST`, where partitions without a commit begin; None if the user did not say. Then it
-            is the earliest offset, so that nothing is missed, if the group has committed any of the others.
+        default: `EARLIEST` or `LATEST`, where partitions without a commit begin; None if the user did not set it. Then
+            it is the earliest offset, so that nothing is missed, if the group has committed any of the others.
     """
 
     id: str
@@ -35,10 +35,10 @@ class Position(NamedTuple):
     """A beginning or an end.
 
     Attributes:
-        option: The option that says so, for errors.
+        option: The option that sets it, for errors.
         at: `LATEST`, `EARLIEST` or a time for all partitions, or an offset or a time for each.
         timed: Whether `at` holds times, in milliseconds since 1970 UTC.
-        group: Whose committed offsets it is in place of `at`; None if it is of no group.
+        group: The group whose committed offsets replace `at`; None without a group.
     """
 
     option: str
@@ -132,9 +132,9 @@ def parse_assigned(text: str) -> tuple[Partition, ...]:
         ValueError: The text is something else.
     """
     shape = 'option assign must be JSON with partitions of topics, such as {"topic": [0, 1]}'
-    told = _json(shape, text)
+    values = _json(shape, text)
     found: set[Partition] = set()
-    for topic, parts in told.items():
+    for topic, parts in values.items():
         if not isinstance(parts, list) or not parts:
             raise ValueError(f"{shape}; for topic {topic!r} it holds {parts!r}")
         for part in parts:
@@ -158,9 +158,9 @@ def _offsets(option: str, text: str) -> Offsets:
 
 
 def _by_partition(shape: str, text: str, least: int, what: str) -> Offsets:
-    told = _json(shape, text)
+    values = _json(shape, text)
     found: Offsets = {}
-    for topic, parts in told.items():
+    for topic, parts in values.items():
         if not isinstance(parts, dict) or not parts:
             raise ValueError(f"{shape}; for topic {topic!r} it holds {parts!r}")
         for partition, value in parts.items():
@@ -174,12 +174,12 @@ def _by_partition(shape: str, text: str, least: int, what: str) -> Offsets:
 
 def _json(shape: str, text: str) -> dict[str, Any]:
     try:
-        told = json.loads(text)
+        values = json.loads(text)
     except json.JSONDecodeError as error:
         raise ValueError(f"{shape}; {text!r} is not JSON: {error}") from None
-    if not isinstance(told, dict) or not told:
+    if not isinstance(values, dict) or not values:
         raise ValueError(f"{shape}; got {text!r}")
-    return told
+    return values
 
 
 def _is_whole(value: Any, least: int) -> bool:

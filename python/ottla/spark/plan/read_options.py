@@ -1,6 +1,6 @@
 """The options of a read, checked and turned into what the clients and the planner need.
 
-Names and meanings are those of Spark's Kafka source (`KafkaSourceProvider`). Spark takes them in any letter case.
+Names and meanings are the same as in Spark's Kafka source (`KafkaSourceProvider`). Names are case-insensitive.
 """
 
 import logging
@@ -56,10 +56,10 @@ DIVIDING = ("minPartitions", "maxRecordsPerPartition", "maxBytesPerPartition")
 
 # Set by the source itself, refused as Spark's Kafka source refuses them.
 REFUSED = {
-    "auto.offset.reset": "say where to begin with startingOffsets; beside startingOffsets=group:ID it can be",
-    "key.deserializer": "keys are bytes unless option key.format says how to decode them",
-    "value.deserializer": "values are bytes unless option value.format says how to decode them",
-    "enable.auto.commit": "Spark's checkpoint keeps the offsets; option commitOffsetsToGroup tells a group",
+    "auto.offset.reset": "use startingOffsets instead; it can be set together with startingOffsets=group:ID",
+    "key.deserializer": "keys are bytes; use option key.format to decode them",
+    "value.deserializer": "values are bytes; use option value.format to decode them",
+    "enable.auto.commit": "the Spark checkpoint keeps the offsets; option commitOffsetsToGroup commits them to a group",
     "interceptor.classes": "there is no Java consumer to intercept",
 }
 
@@ -109,10 +109,10 @@ class ReadOptions:
     Attributes:
         bootstrap: Addresses, `host:port` separated by commas; empty for a read of files.
         topics: What is read.
-        start: Where the user said to begin; None leaves it to the kind of read.
-        end: Where the user said to end; None for latest.
-        latest_if_none: Whether a partition begins at its end, rather than fails the read, if `start` is a time that
-            none of its records reaches.
+        start: The user's beginning; None leaves it to the kind of read.
+        end: The user's end; None for latest.
+        latest_if_none: Whether a partition begins at its end, rather than fails the read, if `start` is a time after
+            all of its records.
         min_partitions: The least number of tasks.
         max_records: Most records of a task.
         max_task_bytes: About the most bytes of keys and values of a task.
@@ -125,9 +125,9 @@ class ReadOptions:
         fail_on_data_loss: Whether records that are gone fail the query.
         skip_corrupt: Whether records that cannot be read are passed over, with a warning, rather than fail the query.
         poll_timeout: Seconds without progress after which a range fails.
-        fetch_attempts: How often the driver asks for offsets before it fails.
+        fetch_attempts: How often the driver requests offsets before it fails.
         fetch_interval: Seconds between these attempts.
-        typed: What is decoded, and which columns are wanted; None for the columns of Spark's Kafka source.
+        typed: What is decoded, and which columns are wanted; None for the same columns as Spark's Kafka source.
         commit_group: The consumer group to which a stream commits what it has read.
         remember_in: The folder in which a stream keeps the ids of its topics over restarts.
         properties: Kafka's own properties, from the options that begin with `kafka.`. A repr leaves them out,
@@ -176,7 +176,7 @@ class ReadOptions:
         given = lowered(options, KNOWN)
         start = parse_start(given)
         if start is not None and start.group is not None:
-            # It says where partitions without a commit begin, as it does for the consumers of a group.
+            # It sets where partitions without a commit begin, as for the consumers of a group.
             given.pop("kafka.auto.offset.reset", None)
         bootstrap, properties = kafka_properties(given, REFUSED)
         parsed = cls(
@@ -294,7 +294,7 @@ def _without_groups(properties: Mapping[str, str]) -> dict[str, str]:
 
 
 def parse_topics(given: Mapping[str, str]) -> Topics:
-    """What `subscribe`, `subscribePattern` or `assign` says, of which there must be one.
+    """The topics of `subscribe`, `subscribePattern` or `assign`, of which one must be set.
 
     Args:
         given: Options by their names in lower case.
@@ -305,8 +305,7 @@ def parse_topics(given: Mapping[str, str]) -> Topics:
     named = [name for name in (SUBSCRIBE, PATTERN, ASSIGN) if name.lower() in given]
     if not named:
         raise ValueError(
-            f"one of the options {SUBSCRIBE}, {PATTERN} and {ASSIGN} must say what to read, "
-            'such as subscribe="orders,payments"'
+            f'one of the options {SUBSCRIBE}, {PATTERN} and {ASSIGN} must be set, such as subscribe="orders,payments"'
         )
     if len(named) > 1:
         raise ValueError(f"options {' and '.join(named)} exclude each other: leave one of them")

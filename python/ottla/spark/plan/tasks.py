@@ -2,9 +2,9 @@
 
 `minPartitions`, `maxRecordsPerPartition` and `maxBytesPerPartition` divide them, `minRecordsPerPartition` joins them.
 
-The arithmetic of the first two is that of Spark's Kafka source (`KafkaOffsetRangeCalculator`), so that a query has the
-same tasks with either. Its numbers of parts are quotients of doubles, which is why floats stand here for counts of
-records.
+The arithmetic of the first two is the same as in Spark's Kafka source (`KafkaOffsetRangeCalculator`), so that a query
+has the same tasks with either. Its numbers of parts are quotients of doubles, which is why floats stand here for counts
+of records.
 """
 
 import math

@@ -66,16 +66,16 @@ class TopicHistory:
         return {"ids": self._ids, "seen": seen}
 
     @classmethod
-    def from_json(cls, told: Mapping[str, Any]) -> "TopicHistory":
+    def from_json(cls, kept: Mapping[str, Any]) -> "TopicHistory":
         """What was remembered.
 
         Raises:
             KeyError, TypeError, ValueError: It is not what `to_json` made.
         """
         past = cls()
-        past._ids = {str(topic): str(known) for topic, known in told["ids"].items()}
+        past._ids = {str(topic): str(known) for topic, known in kept["ids"].items()}
         past._seen = {
             ((str(topic), int(partition)), int(at)): Seen(int(next_offset), int(epoch))
-            for topic, partition, at, next_offset, epoch in told["seen"]
+            for topic, partition, at, next_offset, epoch in kept["seen"]
         }
         return past

@@ -1,7 +1,7 @@
 """Where a stream of `format("ottla")` keeps over restarts what it remembers.
 
-Spark gives sources in Python no place for it, nor do they see the checkpoint. So it is one text in a folder that the
-user names (option `rememberTopicsIn`), written anew whenever a batch is planned.
+Python sources cannot store state in Spark, and do not get the checkpoint's path. So the state is one text in a folder
+that the user names (option `rememberTopicsIn`), rewritten whenever a batch is planned.
 """
 
 import json
@@ -45,7 +45,7 @@ class TopicHistoryFile:
         except (ValueError, KeyError, TypeError, AttributeError):
             raise ValueError(
                 f"option {OPTION}: {NAME} in {self._folder} is damaged, or of something else. Name another folder; if "
-                "you are sure that no topic was made anew, delete the file"
+                "you are sure that no topic was recreated, delete the file"
             ) from None
 
     def keep(self, past: TopicHistory) -> None:

@@ -1,6 +1,6 @@
 """Values that are null although a record has them: the branch null of a union that is the root of an Avro schema.
 
-Their fields are null, as those of a record whose fields are all null are. Only the bytes tell them apart.
+Their fields are null, like those of a record whose fields are all null. Only the bytes differ.
 """
 
 import json

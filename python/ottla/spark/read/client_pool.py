@@ -18,8 +18,9 @@ from ottla.spark.shared.tokens import resolved
 CLIENT_ID = "ottla-spark"
 # Bytes of one fetch of one partition; a task reads one partition, so the consumer's default would starve it.
 FETCH_BYTES = 8 << 20
-# Milliseconds that a broker waits at the end of a log. A range ends before that, so that only a fetch ahead comes
-# there; and brokers answer one request of a connection after the other, so that the next task's would wait behind it.
+# Milliseconds that a broker waits at the end of a log. A range ends before that, so only a prefetch
+# gets there. Brokers serve the requests of a connection one after the other, so the next task's
+# request would wait behind it.
 LONGEST_WAIT = 10
 # Most bytes of a dead letter: a little less than brokers take as a request (`socket.request.max.bytes`), so that it is
 # for the topic to refuse what is large.

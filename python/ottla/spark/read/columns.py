@@ -1,4 +1,4 @@
-"""The columns of Spark's own Kafka source, which ottla's source has too."""
+"""The columns that Spark's own Kafka source and ottla's source have."""
 
 from pyspark.sql.types import (
     ArrayType,

@@ -45,8 +45,8 @@ class CommitListener(StreamingQueryListener):
                 try:
                     commit(self._options, self._group, offsets)
                 except KafkaError as error:
-                    # Spark would print a trace and go on.
-                    LOG.error("Group %s is not told what the stream has read: %s", self._group, error)  # noqa: TRY400
+                    # Spark would print a trace and continue.
+                    LOG.error("The offsets of the stream are not committed to group %s: %s", self._group, error)  # noqa: TRY400
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:
         """The last batch was committed."""
@@ -62,9 +62,9 @@ class CommitListener(StreamingQueryListener):
         return topics.pattern is not None or {topic for topic, _ in offsets} <= known
 
 
-def _offsets(told: str | None) -> Offsets:
-    """The offsets of a source of Kafka; none if it is another source, which tells what it likes."""
+def _offsets(text: str | None) -> Offsets:
+    """The offsets of a Kafka source; empty for another source, whose format is unknown."""
     try:
-        return from_json(json.loads(told or "{}"))
+        return from_json(json.loads(text or "{}"))
     except (ValueError, AttributeError, TypeError):
         return {}

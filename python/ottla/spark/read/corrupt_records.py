@@ -11,10 +11,10 @@ LOG = logging.getLogger("ottla.spark")
 
 
 def pass_over(options: ReadOptions, client: Consumer, error: CorruptRecordError) -> range:
-    """Go on behind records that cannot be read, whose offsets this returns.
+    """Continue after records that cannot be read, whose offsets this returns.
 
     Raises:
-        CorruptRecordError: Option `onCorrupt` does not say so, or nobody knows where they end.
+        CorruptRecordError: Option `onCorrupt` does not allow it, or the end of the records is unknown.
     """
     topic, partition, offset, next_offset = error.topic, error.partition, error.offset, error.next_offset
     if topic is None or partition is None or offset is None or next_offset is None:
@@ -45,7 +45,7 @@ class PassedOver:
         """Warn of what was noted."""
         if self._offsets:
             LOG.warning(
-                "%s-%s: what stands at the offsets %s to %s is passed over, as option onCorrupt says: %s",
+                "%s-%s: offsets %s to %s are skipped, because of option onCorrupt: %s",
                 *(self._span.topic, self._span.partition, self._offsets[0], self._offsets[-1], self._cause),
             )
         self._offsets = range(0)

@@ -5,7 +5,7 @@ from ottla.errors import DecodeError
 from ottla.spark.read.layout import Bad
 from ottla.spark.shared.error_texts import extended
 
-# Headers of dead letters, which say where a record was and what is wrong with it. Kafka Connect's have the same shape.
+# Headers of dead letters: the place of the record and the error. Kafka Connect uses the same form.
 HEADER = "__ottla.errors."
 
 
@@ -19,7 +19,7 @@ def send_dead_letters(client: Producer, topic: str, batch: Batch, bad: list[Bad]
         bad: Those of them that do not decode.
 
     Raises:
-        KafkaError: One could not be delivered; the text says which.
+        KafkaError: One could not be delivered; the text names it.
     """
     sent: list[tuple[Bad, Delivery]] = []
     for one in bad:
@@ -34,7 +34,7 @@ def send_dead_letters(client: Producer, topic: str, batch: Batch, bad: list[Bad]
 
 def _headers(bad: Bad) -> list[tuple[str, bytes]]:
     record = bad.record
-    told = {
+    context = {
         "topic": record.topic,
         "partition": str(record.partition),
         "offset": str(record.offset),
@@ -42,7 +42,7 @@ def _headers(bad: Bad) -> list[tuple[str, bytes]]:
         "column": record.column,
         "message": record.reason,
     }
-    return [(HEADER + name, text.encode()) for name, text in told.items()]
+    return [(HEADER + name, text.encode()) for name, text in context.items()]
 
 
 def failure(bad: Bad) -> DecodeError:

@@ -1,7 +1,7 @@
-"""Streams of Kafka's records without a data source in Python, which Spark knows since 4.0: by `foreachBatch`.
+"""Streams of Kafka records by `foreachBatch`, without a Python data source, which Spark has since 4.0.
 
-A source of Spark's own that has something in each trigger is the clock. What a batch reads is decided here, and where
-the stream stands is kept by `ottla.spark.plan.checkpoint`.
+A built-in Spark source that has rows in each trigger is the clock. The offsets of a batch are decided here, and
+`ottla.spark.plan.checkpoint` keeps the stream's position.
 """
 
 import time
@@ -58,11 +58,11 @@ def stream_kafka(
     Args:
         spark: The session, a classic one: over Connect, use `format("ottla")`.
         options: Those of `format("ottla")` for a stream.
-        write: Called on the driver with the rows of each batch and its number, from 0 on. If it raises, the stream ends
-            with that error.
-        checkpoint: The folder that keeps where the stream stands, on any file system that Spark knows.
-        schema: The columns, for typed values (`value.format`), as `.schema(...)` takes them; None for those that the
-            options tell.
+        write: Called on the driver with the rows of each batch and its number, counted from 0. If it raises, the stream
+            ends with that error.
+        checkpoint: The folder for the stream's position, on any file system that Spark supports.
+        schema: The columns, for typed values (`value.format`), as `.schema(...)` takes them; None for those of the
+            options.
         every: The time between the beginnings of two batches, as Spark writes it, such as "10 seconds"; None for the
             next batch as soon as there are records.
         available_now: Read what is there now, in as many batches as the options want, and end.
@@ -73,7 +73,7 @@ def stream_kafka(
 
     Raises:
         ValueError: An option is missing, unknown or has a bad value, or the checkpoint is that of something else.
-        KafkaError: The brokers or the registry cannot be asked.
+        KafkaError: The brokers or the registry did not respond.
     """
     if not hasattr(spark, "_jsparkSession"):
         raise ValueError("stream_kafka needs a classic session: over Spark Connect, use readStream.format('ottla')")
@@ -109,7 +109,7 @@ class _Stream:
 
         self._options, self._checkpoint, self._frames, self._write = options, checkpoint, made, write
         self._patience = Patience(options.min_offsets, options.max_delay)
-        # Asked at once, so that a folder or brokers that do not fit are told to who starts the stream.
+        # Read at once, so that the caller gets the errors of the folder and of the brokers.
         self._last = checkpoint.last()
         self._past = TopicHistory() if self._last is None else checkpoint.past(self._last)
         self._planner: Planner = planner(options, self._past)
@@ -121,7 +121,7 @@ class _Stream:
         self._repeat(spark)
         until = self._planner.latest(self._at)
         while self._process(spark, self._planner.limited(self._at, until)):
-            # The end is known, but the topics may have been made anew since this batch.
+            # The end is known, but the topics may have been recreated since this batch.
             self._planner.compare(self._at)
 
     def next(self, spark: "SparkSession") -> bool:

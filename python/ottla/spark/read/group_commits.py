@@ -1,7 +1,7 @@
-"""What a stream has read, committed to a consumer group, where tools that watch lag look for it.
+"""Commits of a stream's offsets to a consumer group, for tools that monitor lag.
 
-Spark's checkpoint alone decides where a query goes on. So a commit that fails for now is passed over: the next one says
-more.
+Only the Spark checkpoint decides where a query continues. So a commit that fails with a retriable error is skipped: the
+next commit includes it.
 """
 
 import logging
@@ -25,6 +25,6 @@ def commit(options: ReadOptions, group: str, offsets: Offsets) -> None:
         KafkaLog(options).commit(group, offsets)
     except KafkaError as error:
         if error.retriable:
-            LOG.warning("Group %s was not told what the stream has read: %s", group, error)
+            LOG.warning("The offsets of the stream were not committed to group %s: %s", group, error)
             return
         raise extended(error, f"option commitOffsetsToGroup, which names group {group}") from None

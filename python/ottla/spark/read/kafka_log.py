@@ -45,7 +45,7 @@ def _absent(topics: Topics, error: NotFoundError) -> NotFoundError:
 
 
 class KafkaLog:
-    """The planner's view of the cluster that the options name.
+    """The planner's access to the cluster of the options.
 
     Attributes:
         ids: The ids of the topics that `partitions` found last; none of brokers before Kafka 2.8.
@@ -103,7 +103,7 @@ class KafkaLog:
             return _offsets(client.end_offsets(_topic_partitions(partitions)))
 
     def at_times(self, times: Offsets) -> dict[Partition, int | None]:
-        """The first offset of each partition whose record is at or after a time; None if there is none."""
+        """The first offset of each partition whose record is at or after a time; None without one."""
         with consumer(self._options) as client:
             found = client.offsets_for_times(times)
         return {(at.topic, at.partition): None if record is None else record.offset for at, record in found.items()}
@@ -122,7 +122,7 @@ class KafkaLog:
     def record_bytes(self, starts: Offsets, ends: Offsets) -> dict[Partition, float]:
         """The bytes of keys and values, on average for an offset, of the first records between start and end.
 
-        A sample of each partition that starts tells; offsets without a record count as 0 bytes.
+        It is measured on a sample of each partition; offsets without a record count as 0 bytes.
 
         Raises:
             KafkaTimeoutError: Nothing came from a partition for `kafkaConsumer.pollTimeoutMs`.
@@ -154,14 +154,14 @@ class KafkaLog:
                     # If brokers are away, this fails and reports the cause.
                     client.end_offsets(sorted(left), timeout=1.0)
                     raise KafkaTimeoutError(
-                        f"{names(left)}: nothing came for {self._options.poll_timeout:g} s to tell the size of records "
+                        f"{names(left)}: no records came for {self._options.poll_timeout:g} s to measure their size "
                         "for maxBytesPerTrigger or maxBytesPerPartition. Option kafkaConsumer.pollTimeoutMs sets how "
                         "long to wait"
                     )
         return found
 
     def last_seen(self, spans: list[Range]) -> dict[Partition, Seen]:
-        """The last record of each range; ranges are left out whose last offsets hold none, or are not told in time."""
+        """The last record of each range; without ranges whose last offsets hold none, or do not arrive in time."""
         found: dict[Partition, Seen] = {}
         left = {(span.topic, span.partition): span for span in spans}
         deadline = time.monotonic() + LOOKING
@@ -175,7 +175,7 @@ class KafkaLog:
                 except KafkaError as error:
                     if error.retriable:
                         continue
-                    # The tasks come to it, too, and can say what they miss by it.
+                    # The tasks get this error too, and report which records it affects.
                     break
                 for at in passed:
                     del left[at]
@@ -220,8 +220,8 @@ def _present(client: Admin, topics: list[str]) -> dict[str, TopicDescription]:
 
 @cache
 def _warn_of_missing(listed: str) -> None:
-    """Say it once, and not at every trigger."""
-    LOG.warning("Option assign names %s, which are not there and are left out until they are", listed)
+    """Warn once, and not at every trigger."""
+    LOG.warning("Option assign names %s, which do not exist and are skipped until they do", listed)
 
 
 def _bytes_per_offset(batch: Batch, starts: Offsets) -> dict[Partition, float]:
@@ -249,8 +249,8 @@ def _topic_partitions(partitions: list[Partition]) -> list[TopicPartition]:
     return [TopicPartition(topic, number) for topic, number in partitions]
 
 
-def _offsets(told: dict[TopicPartition, int]) -> Offsets:
-    return {(at.topic, at.partition): offset for at, offset in told.items()}
+def _offsets(found: dict[TopicPartition, int]) -> Offsets:
+    return {(at.topic, at.partition): offset for at, offset in found.items()}
 
 
 def planner(options: ReadOptions, past: TopicHistory | None = None) -> Planner:

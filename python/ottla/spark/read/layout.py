@@ -254,7 +254,7 @@ def _null_rows(
 
 
 def _cast_all(part: pa.RecordBatch, types: dict[str, pa.DataType]) -> pa.RecordBatch:
-    """The columns in these types, and those of which nothing is said as they are."""
+    """The columns in these types; other columns as they are."""
     arrays = [_cast(part.column(field.name), types.get(field.name, field.type)) for field in part.schema]
     return pa.RecordBatch.from_arrays(arrays, names=part.schema.names)
 

@@ -52,7 +52,7 @@ class LimitedStreamReader(StreamReader, SupportsTriggerAvailableNow):
         if self._target is None:
             self._latest = plan.latest(begin)
         else:
-            # The end is known, but the topics may have been made anew since the last batch.
+            # The end is known, but the topics may have been recreated since the last batch.
             plan.compare(begin)
             self._latest = self._target
         if isinstance(limit, ReadAllAvailable):

@@ -1,4 +1,4 @@
-"""Frames of Kafka's records without a data source in Python, which Spark knows since 4.0: by `mapInArrow`.
+"""Frames of Kafka records by `mapInArrow`, without a Python data source, which Spark has since 4.0.
 
 A frame of numbers has a partition for each task, which reads the ranges of offsets that its number names.
 """
@@ -39,15 +39,15 @@ def read_kafka(
     Args:
         spark: The session.
         options: Those of `format("ottla")` for a batch.
-        schema: The columns, for typed values (`value.format`), as `.schema(...)` takes them; None for those that the
-            options tell.
+        schema: The columns, for typed values (`value.format`), as `.schema(...)` takes them; None for those of the
+            options.
 
     Returns:
         The frame, with one task for each partition of a topic that has records, or other numbers by option.
 
     Raises:
         ValueError: An option is missing, unknown or has a bad value, or the schema does not fit the records.
-        KafkaError: The brokers or the registry cannot be asked.
+        KafkaError: The brokers or the registry did not respond.
     """
     from ottla.spark.read.kafka_log import planner
 

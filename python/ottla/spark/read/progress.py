@@ -20,7 +20,7 @@ def offsets_behind_latest(source: Any) -> dict[str, float]:
 
     Returns:
         `minOffsetsBehindLatest`, `maxOffsetsBehindLatest` and `avgOffsetsBehindLatest` over all partitions; empty if
-        the source said nothing about its offsets.
+        the source reported no offsets.
     """
     latest, read = offsets_of(source, "latestOffset"), offsets_of(source, "endOffset")
     behind = [offset - read.get(partition, 0) for partition, offset in latest.items()]
@@ -34,21 +34,21 @@ def offsets_behind_latest(source: Any) -> dict[str, float]:
 
 
 def offsets_of(source: Any, name: str) -> Offsets:
-    """The offsets that a source of a query's progress tells under a name; none if it tells none.
+    """The offsets of a source in a query's progress under a name; empty without any.
 
     Args:
         source: As above.
         name: `startOffset`, `endOffset` or `latestOffset`.
     """
-    told = source.get(name) if isinstance(source, Mapping) else getattr(source, name, None)
+    given = source.get(name) if isinstance(source, Mapping) else getattr(source, name, None)
     # A query over Connect holds the object, one of a classic session its text.
-    held = _parsed(told) if isinstance(told, str) else told
+    held = _parsed(given) if isinstance(given, str) else given
     return from_json(held) if held else {}
 
 
-def _parsed(told: str) -> Any:
+def _parsed(text: str) -> Any:
     try:
-        return json.loads(told)
+        return json.loads(text)
     except ValueError:
         # Before Spark 4.2 it is the text that Python gives the object, or None.
-        return ast.literal_eval(told)
+        return ast.literal_eval(text)

@@ -150,7 +150,7 @@ def _epoch(epoch: int | None) -> str:
 
 
 def _is_gone(options: ReadOptions, topic: str) -> bool:
-    """Ask once more whether a topic is gone: a broker that has just started may not know it yet."""
+    """Check again whether a topic is gone: a broker that has just started may not know it yet."""
     try:
         KafkaLog(options).partitions(Topics(names=(topic,)))
     except NotFoundError:
@@ -159,10 +159,10 @@ def _is_gone(options: ReadOptions, topic: str) -> bool:
 
 
 def _after_refusal(options: ReadOptions, span: Range, position: int) -> int:
-    """Find the offset to continue at after the broker said that it does not hold `position`.
+    """Find the offset to continue at after the broker reported that it does not hold `position`.
 
-    This is `position` again if the partition holds it: a leader that has just taken over can refuse what it holds. Else
-    it is the first offset that is left, or the end of the range.
+    This is `position` again if the partition holds it: a leader that has just taken over can return OFFSET_OUT_OF_RANGE
+    for an offset that it holds. Else it is the first offset that is left, or the end of the range.
     """
     partition = (span.topic, span.partition)
     log = KafkaLog(options)

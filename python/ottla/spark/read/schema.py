@@ -39,10 +39,10 @@ NEVER_NULL = ("topic", "partition", "offset", "timestamp", "timestampType")
 
 
 def look_up(options: ReadOptions) -> dict[SideName, RegisteredSchema]:
-    """Ask registries for the schemas that options name.
+    """Request the schemas that options name from registries.
 
     Raises:
-        ValueError: The subject has no schema, or no one topic names it.
+        ValueError: The subject has no schema, or several topics make it ambiguous.
         KafkaError: The registry cannot be reached.
     """
     sides = options.typed.sides if options.typed else ()
@@ -71,10 +71,10 @@ def _ask(wanted: Format, topics: Topics) -> RegisteredSchema:
 
 
 def schema(options: ReadOptions, registered: Registered) -> StructType | str:
-    """The frame's columns where the user gives none; a text in Spark's SQL if an option says some of them so.
+    """The frame's columns if the user gives none; a Spark SQL text if an option defines some of them so.
 
     Raises:
-        ValueError: The options do not tell them.
+        ValueError: The options do not define them.
     """
     typed = options.typed
     if typed is None:
@@ -118,7 +118,7 @@ def layout(options: ReadOptions, given: StructType, registered: Registered) -> L
     Args:
         options: Of the read.
         given: The columns: the user's, or what Spark made of `schema`.
-        registered: What registries have, as far as they were asked.
+        registered: The schemas that were requested from registries.
 
     Raises:
         ValueError: A column cannot be made.
@@ -179,7 +179,7 @@ def _place(typed: Typed, column: StructField) -> Place:
 
 
 def _sides(typed: Typed, given: StructType, places: list[Place], registered: Registered) -> tuple[Side, ...]:
-    """What is decoded for these columns: no more than is asked for."""
+    """The decoding of these columns: only the requested fields."""
     made = []
     for side in typed.sides:
         whole = [column for column, place in zip(given, places, strict=True) if place == Place(side.side, None)]
@@ -249,13 +249,13 @@ def _known(side: Format, registered: Registered, wanted: list[str] | None = None
         way = ways.get(side.name, ".schema(...), option value.schema").replace("value.", f"{side.side}.")
         registry = "" if side.name == "csv" else ", or a registry (option schema.registry.url)"
         raise ValueError(
-            f"option {side.side}.format is {side.name}, which does not tell its fields: give {way}{registry}"
+            f"option {side.side}.format is {side.name}, which does not contain its fields: give {way}{registry}"
         )
     return found
 
 
 def _natural(side: Format, registered: Registered, wanted: list[str] | None = None) -> StructType | None:
-    """The fields as the schema of the format itself has them, or as Spark's JSON says; None without such a schema.
+    """The fields of the schema of the format itself, or of a Spark JSON schema; None without such a schema.
 
     If one of the fields has no type in Spark, these are the wanted ones alone.
     """
@@ -372,12 +372,12 @@ def _different(wanted: StructType, natural: StructType) -> str | None:
 
 
 def _stricter(wanted: StructType, natural: StructType | None, *, in_arrays: bool) -> str | None:
-    """The first field that must not be null, at any depth, where nothing of the schema says so."""
+    """The first field that must not be null, at any depth, although the schema does not guarantee it."""
     known = {} if natural is None else {field.name: field for field in natural}
     for field in wanted:
         if field.name in known and is_stricter(field, known[field.name], in_arrays=in_arrays):
             return (
-                f"does not say that {field.name} is never null, and the frame's schema has it, or something in it, as "
+                f"allows null for {field.name}, but the frame's schema has it, or something in it, as "
                 "NOT NULL: leave that out, and filter afterwards"
             )
     return None

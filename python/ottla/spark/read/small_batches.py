@@ -82,7 +82,7 @@ class SmallBatchReader(LimitedStreamReader):
     def _hold(self, rows: list[pa.RecordBatch] | None) -> None:
         """Be the class that Spark takes rows from while there are rows, and only then.
 
-        Of that class Spark asks less: it would not learn where the topics end.
+        With that class Spark calls less: it would not learn where the topics end.
         """
         self._rows = rows
         self.__class__ = SmallBatchReader if rows is None or WITH_ROWS is None else WITH_ROWS

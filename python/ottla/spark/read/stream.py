@@ -27,7 +27,7 @@ OffsetsJson = dict[str, dict[str, int]]
 
 
 class StreamReader(Picklable, DataSourceStreamReader):
-    """What all Spark versions ask of a stream. One object serves a query's driver side; tasks get pickled copies."""
+    """The stream methods of all Spark versions. One object serves a query's driver; tasks get pickled copies."""
 
     def __init__(self, options: ReadOptions, layout: Layout) -> None:
         self._options, self._layout = options, layout
@@ -61,8 +61,8 @@ class StreamReader(Picklable, DataSourceStreamReader):
         return None if self._remembered is None or not moves(self._start) else self._remembered.beginning()
 
     def partitions(self, start: OffsetsJson, end: OffsetsJson) -> Sequence[InputPartition]:
-        """One task per partition that has anything between the two offsets, or other numbers by option; may be none."""
-        # A batch that is replayed after a restart is planned before anything else is asked.
+        """One task per partition with records between the two offsets, or other numbers by option."""
+        # A batch that is replayed after a restart is planned before any other call.
         is_first = self._remembered is not None and not self._is_restored
         plan, begin = self._planner(), from_json(start)
         if is_first:
@@ -111,7 +111,7 @@ class StreamReader(Picklable, DataSourceStreamReader):
         return self._planner().within_limits(start, latest, self._patience)
 
     def commit(self, end: OffsetsJson) -> None:
-        """Tell a consumer group what was read, if the user wants it. Spark calls this when the next batch begins."""
+        """Commit the offsets to the group of the option, if any. Spark calls this when the next batch begins."""
         if self._options.commit_group is not None:
             commit(self._options, self._options.commit_group, from_json(end))
 
@@ -122,10 +122,10 @@ class StreamReader(Picklable, DataSourceStreamReader):
 
 
 class UnlimitedStreamReader(StreamReader):
-    """For Spark 4.0 and 4.1, which ask for the latest offset without saying where the query stands.
+    """For Spark 4.0 and 4.1, which request the latest offset without the query's position.
 
-    To keep limits anyway, the reader remembers where the last batch ended. When a query resumes, Spark plans its last
-    batch again before it requests a new one. A new query requests the latest offset first.
+    To apply limits nevertheless, the reader remembers where the last batch ended. When a query resumes, Spark plans its
+    last batch again before it requests a new one. A new query requests the latest offset first.
     """
 
     def __init__(self, options: ReadOptions, layout: Layout) -> None:

@@ -113,7 +113,7 @@ def _to_spark(name: str, kind: pa.DataType) -> DataType:
 
 
 def nullable(kind: DataType) -> DataType:
-    """The type with nulls allowed at every depth, which tells types apart by what they hold alone."""
+    """The type with nulls allowed at every depth, to compare types without nullability."""
     if isinstance(kind, ArrayType):
         return ArrayType(nullable(kind.elementType))
     if isinstance(kind, MapType):

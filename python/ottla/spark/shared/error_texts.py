@@ -1,4 +1,4 @@
-"""Errors as one sentence: the last line of a trace of Spark's is what its users read."""
+"""Errors as one sentence: users read the last line of a Spark trace."""
 
 from typing import TypeVar
 

@@ -1,7 +1,6 @@
-"""How keys and values become typed columns, as the options of a read say it.
+"""The decoding of keys and values to typed columns, from the options of a read.
 
-All of it is plain data, which travels to executors by pickle. What it means for a frame's columns is `read.schema`'s
-business.
+All of it is plain data, which is pickled for executors. `read.schema` makes the frame's columns of it.
 """
 
 import base64
@@ -66,7 +65,7 @@ KNOWN = (*OF_SIDES, *(REGISTRY + name for name in CONNECTION), *OF_FRAMES)
 
 @dataclass(frozen=True)
 class Registry:
-    """Where a schema registry is, and what is asked of it. A repr leaves out what is secret.
+    """A schema registry's address, and the wanted schemas. A repr leaves out secrets.
 
     Attributes:
         url: Of its servers, with commas.
@@ -91,7 +90,7 @@ class Registry:
     key_password: str | None = field(default=None, repr=False)
 
     def client(self) -> "SchemaRegistry":
-        """What asks it.
+        """The client of the registry.
 
         Raises:
             ValueError: An option of the registry cannot be used.
@@ -157,7 +156,7 @@ class Typed:
         columns: The columns that are wanted, such as `offset` and `value.price`; None for all.
         mode: What becomes of bad records: `FAILFAST`, `PERMISSIVE` or `DROPMALFORMED`.
         corrupt: The name of the column with the bytes of bad values; that of bad keys has `OF_KEYS` behind it.
-        dead_letters: The topic that takes bad records; None if there is none.
+        dead_letters: The topic that takes bad records; None without one.
     """
 
     key: Format
@@ -179,7 +178,7 @@ class Typed:
 
 
 def parse(given: Mapping[str, str]) -> Typed | None:
-    """What options say about the columns of keys and values; None if they say nothing.
+    """The options for the columns of keys and values; None without such options.
 
     Args:
         given: Options by their names in lower case.
@@ -221,7 +220,7 @@ def parse(given: Mapping[str, str]) -> Typed | None:
 
 
 def of_side(side: SideName, given: Mapping[str, str], formats: tuple[str, ...] = FORMATS) -> Format:
-    """What options say about keys or values alone.
+    """The options for keys or for values.
 
     Args:
         side: Which of the two.
@@ -305,29 +304,31 @@ def _short(schema: str) -> str:
 
 
 def _registry(side: SideName, name: str, given: Mapping[str, str]) -> Registry | None:
-    def told(option: str) -> str | None:
+    def value_of(option: str) -> str | None:
         return given.get(f"{side}.{REGISTRY}{option}", given.get(REGISTRY + option))
 
-    url = told("url")
+    url = value_of("url")
     if url is None or name not in ("json", "avro", "protobuf"):
         lonely = next((o for o in (*CONNECTION, *SUBJECT) if f"{side}.{REGISTRY}{o}" in given and o != "url"), None)
         if lonely is not None and url is None:
-            raise ValueError(f"option {side}.{REGISTRY}{lonely} wants a registry: set option {REGISTRY}url")
+            raise ValueError(f"option {side}.{REGISTRY}{lonely} needs a registry: set option {REGISTRY}url")
         return None
     version = given.get(f"{side}.{REGISTRY}version", "latest").strip().lower()
-    user_info = told("basic.auth.user.info")
+    user_info = value_of("basic.auth.user.info")
     if user_info is not None and ":" not in user_info:
-        raise ValueError(f"option {REGISTRY}basic.auth.user.info is a user and a password with a colon between them")
+        raise ValueError(
+            f"option {REGISTRY}basic.auth.user.info must be a user and a password with a colon between them"
+        )
     return Registry(
         url=url,
         subject=given.get(f"{side}.{REGISTRY}subject"),
         version=None if version == "latest" else positive(f"{side}.{REGISTRY}version", given),
         user_info=user_info,
-        token=told("bearer.auth.token"),
-        ca=told("ssl.ca.location"),
-        certificate=told("ssl.certificate.location"),
-        key=told("ssl.key.location"),
-        key_password=told("ssl.key.password"),
+        token=value_of("bearer.auth.token"),
+        ca=value_of("ssl.ca.location"),
+        certificate=value_of("ssl.certificate.location"),
+        key=value_of("ssl.key.location"),
+        key_password=value_of("ssl.key.password"),
     )
 
 
@@ -370,8 +371,8 @@ def is_ddl(schema: str | bytes | None) -> bool:
 
 def is_sparks_json(schema: str | bytes | None) -> bool:
     """Whether a schema of an option is what `StructType.json()` writes."""
-    told = _json(schema) if isinstance(schema, str) else None
-    return isinstance(told, dict) and told.get("type") == "struct"
+    content = _json(schema) if isinstance(schema, str) else None
+    return isinstance(content, dict) and content.get("type") == "struct"
 
 
 def _json(text: str) -> object:

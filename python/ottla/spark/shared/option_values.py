@@ -15,14 +15,14 @@ LOG = logging.getLogger("ottla.spark")
 PREFIX = "kafka."
 BOOTSTRAP = "bootstrap.servers"
 
-# What queries with Spark's own source name for their JVM, and ottla does without: reporters of metrics, providers
-# of Java's security, and the classes that sign for MSK (AWS_MSK_IAM) or ask a token endpoint (OAUTHBEARER), in whatever
-# package a vendor has put them.
+# Settings of the JVM in queries with Spark's own source, which ottla does not need: reporters of
+# metrics, security providers of Java, and the classes that sign for MSK (AWS_MSK_IAM) or call a
+# token endpoint (OAUTHBEARER), in any vendor's package.
 OF_JAVA = frozenset({"metric.reporters", "security.providers"})
 HANDLERS = frozenset({"sasl.client.callback.handler.class", "sasl.login.callback.handler.class"})
 PLAYED = frozenset({"IAMClientCallbackHandler", "OAuthBearerLoginCallbackHandler"})
 
-# Seconds of the units of Spark's configuration.
+# Seconds of the units of Spark configuration.
 UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 
 
@@ -54,7 +54,7 @@ def lowered(
 
 
 def kafka_properties(given: Mapping[str, str], refused: Mapping[str, str]) -> tuple[str, dict[str, str]]:
-    """The brokers to ask first, and Kafka's other properties without the prefix; `refused`: why one cannot be set."""
+    """The bootstrap servers, and the other Kafka properties without the prefix; `refused`: why one cannot be set."""
     start = len(PREFIX)
     properties = {name[start:]: value for name, value in given.items() if name.startswith(PREFIX)}
     for name, why in refused.items():
@@ -65,7 +65,7 @@ def kafka_properties(given: Mapping[str, str], refused: Mapping[str, str]) -> tu
     bootstrap = properties.pop(BOOTSTRAP, "").strip()
     if not bootstrap:
         raise ValueError(
-            f'option {PREFIX}{BOOTSTRAP} is missing: the brokers to ask first, such as "host1:9092,host2:9092"'
+            f'option {PREFIX}{BOOTSTRAP} is missing: set it to one or more brokers, such as "host1:9092,host2:9092"'
         )
     return bootstrap, properties
 
@@ -104,14 +104,14 @@ def positive(option: str, given: Mapping[str, str]) -> int | None:
 
 
 def seconds(option: str, given: Mapping[str, str], default: float) -> float:
-    """Seconds, of a time with a unit of Spark's; milliseconds without one."""
+    """Seconds, of a time with a Spark unit; milliseconds without one."""
     text = given.get(option.lower())
     if text is None:
         return default
     match = re.fullmatch(r"([0-9]+)([a-z]*)", text.strip().lower(), re.ASCII)
     unit = UNITS.get((match[2] if match else "?") or "ms")
     if match is None or unit is None:
-        raise ValueError(f"option {option} must be a time with a unit of Spark's, such as 90s, 15m or 1h, not {text!r}")
+        raise ValueError(f"option {option} must be a time with a Spark unit, such as 90s, 15m or 1h, not {text!r}")
     return int(match[1]) * unit
 
 

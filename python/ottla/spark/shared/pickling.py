@@ -1,7 +1,7 @@
-"""What Spark sends to its executors. A Python there that lacks ottla says so, and where it is.
+"""Objects that Spark sends to its executors. If ottla is missing there, the error names the executor and its Python.
 
-Spark sends objects by cloudpickle, which names the modules of their classes. Where there is no such module, Spark ends
-the task with a ModuleNotFoundError that tells neither the executor nor its Python.
+Spark sends objects by cloudpickle, which names the modules of their classes. Without such a module, Spark ends the task
+with a ModuleNotFoundError that names neither the executor nor its Python.
 """
 
 import pickle

@@ -71,8 +71,8 @@ def ranges(start: Offsets, end: Offsets, earliest: Offsets, report: ReportLoss) 
                 report(f"new partition {topic}-{partition} begins at offset {begin}, not 0: what stood before is gone")
         if until < begin:
             report(
-                f"partition {topic}-{partition} ends at offset {until}, before offset {begin} where reading stands: "
-                "the topic was deleted and made anew, or its log was cut"
+                f"partition {topic}-{partition} ends at offset {until}, before offset {begin} of the next record: "
+                "the topic was deleted and recreated, or its log was truncated"
             )
         elif until > begin:
             planned.append(Range(topic, partition, begin, until))

@@ -1,8 +1,8 @@
 """What Spark's plans show of options.
 
-Plans hold all options of a query, and with them Spark's web interface and its event logs. Spark hides the values of
-those whose name or value holds a word for a secret (`spark.redaction.regex`), and shows a private key. It makes a plan
-before any of ottla's code runs, so what would be shown has to come under a name that it hides.
+Plans contain all options of a query, and so do the web interface and the event logs of Spark. Spark hides the values of
+options whose name or value contains a word for a secret (`spark.redaction.regex`), but shows a private key. It makes a
+plan before ottla's code runs, so a secret must have a name that Spark hides.
 """
 
 import re

@@ -14,7 +14,7 @@ from pathlib import Path
 # Variables that name the program, the first one first.
 VARIABLES = ("PYSPARK_DRIVER_PYTHON", "PYSPARK_PYTHON")
 _FIND = "import importlib.util, sys; sys.exit(importlib.util.find_spec('pyspark_ottla') is None)"
-# Seconds that the program may take to say so.
+# Seconds that the program may take.
 _PATIENCE = 10
 
 

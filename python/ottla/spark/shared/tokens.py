@@ -17,7 +17,7 @@ from ottla.errors import AuthenticationError
 from ottla.spark.shared.ranges import Range
 
 if TYPE_CHECKING:
-    # Imported where there are tokens: it brings asyncio, and every session of Spark's looks at this module.
+    # Imported only with tokens: it imports asyncio, and every Spark session imports this module.
     from ottla._sasl._tokens import Token
 
 PROPERTY = "sasl.token"
@@ -107,8 +107,8 @@ def _current(name: str) -> tuple[str, float | None, Mapping[str, str]]:
 
     token = _given.get(name)
     if token is None:
-        # A client keeps what it is given by itself: it asks again when that is refused.
-        token = _fetch(name, anew=True)
+        # A client caches the token itself: it calls again when the broker rejects it.
+        token = _fetch(name, again=True)
     elif token.expires is not None and token.expires <= time.time():
         raise Refused(
             f"the token that the driver fetched for this task by option {OPTION} ({name}) has expired, and a task "
@@ -118,7 +118,7 @@ def _current(name: str) -> tuple[str, float | None, Mapping[str, str]]:
     return token.value, token.expires, token.extensions
 
 
-def _fetch(name: str, *, anew: bool = False) -> "Token":
+def _fetch(name: str, *, again: bool = False) -> "Token":
     """Call the function, unless what it returned last is fresh and will do.
 
     Raises:
@@ -129,7 +129,7 @@ def _fetch(name: str, *, anew: bool = False) -> "Token":
 
     with _lock:
         kept, until = _fetched.get(name, (None, 0.0))
-        if kept is not None and time.time() < until and not anew:
+        if kept is not None and time.time() < until and not again:
             return kept
         module, _, function = name.partition(":")
         try:

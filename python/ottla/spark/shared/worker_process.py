@@ -1,4 +1,4 @@
-"""The process of Spark's that runs tasks in Python."""
+"""The Spark process that runs tasks in Python."""
 
 import gc
 import sys
@@ -7,7 +7,7 @@ _DONE: list[bool] = []
 
 
 def spare_collections() -> None:
-    """Take what is loaded by now out of the garbage collector's sight, once in a worker of Spark's.
+    """Exclude loaded objects from garbage collection, once in a Spark worker.
 
     Spark's daemon collects the garbage of its worker after every task. Over all that PySpark, pyarrow and ottla have
     loaded that takes longer than a small task; none of it is garbage before the process ends. That it is done is

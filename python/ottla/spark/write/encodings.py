@@ -1,6 +1,6 @@
-"""How the rows of a write become keys and values, as its options say it: decided in the driver, done in the tasks.
+"""The encoding of rows to keys and values, from the options of a write: decided in the driver, done in the tasks.
 
-The registry is asked in the driver alone. What the tasks need of it is plain data and travels by pickle.
+Only the driver calls the registry. The tasks get the schemas as plain, pickled data.
 """
 
 from collections.abc import Callable, Mapping
@@ -121,7 +121,7 @@ def parse(given: Mapping[str, str]) -> tuple[tuple[Format, bool], ...]:
             continue
         if format_.registry is None and format_.name == "json" and format_.schema is not None:
             raise ValueError(
-                f"option {side}.schema has no meaning for json without a registry: the columns say what is written"
+                f"option {side}.schema has no meaning for json without a registry: the columns determine the JSON"
             )
         if format_.registry is None and format_.name != "json" and format_.schema is None:
             raise ValueError(
@@ -143,7 +143,7 @@ def parse(given: Mapping[str, str]) -> tuple[tuple[Format, bool], ...]:
 
 
 def encoded(format_: Format, *, registers: bool, schema: StructType, topic: str | None) -> Encoded:
-    """Decide how a side is made of columns, and ask the registry for its id.
+    """Decide how a side is made of columns, and request its id from the registry.
 
     Args:
         format_: How the side is written.
@@ -153,7 +153,7 @@ def encoded(format_: Format, *, registers: bool, schema: StructType, topic: str 
 
     Raises:
         ValueError: The columns do not fit the format and its schema.
-        KafkaError: The registry cannot be asked, or does not have the schema.
+        KafkaError: The registry did not respond, or does not have the schema.
     """
     side = format_.side
     place = schema.names.index(side) if side in schema.names else None
@@ -184,7 +184,7 @@ def encoded(format_: Format, *, registers: bool, schema: StructType, topic: str 
         except ArgumentError as error:
             raise ValueError(f"option {side}.format={format_.name}: {error}") from None
 
-    # What does not fit the schema is told before any task runs.
+    # Rows that cannot fit the schema raise an error before any task runs.
     return Encoded(side, _resolved(format_, registers, topic, check), place, fields)
 
 
@@ -198,7 +198,7 @@ def _resolved(
     if client is not None and subject is None:
         if topic is None:
             raise ValueError(
-                f"rows name their topics, so that no topic tells the subject of their schema: set option "
+                f"rows name their topics, so the subject of their schema is unknown: set option "
                 f"{side}.{REGISTRY}subject"
             )
         subject = f"{topic}-{side}"
@@ -220,11 +220,11 @@ def _resolved(
 
 
 def failure(error: EncodeError, side: "SideName", keys: "pa.Array | None") -> EncodeError:
-    """What a task says of a row that cannot be encoded: its key tells it from others, where keys are text or bytes."""
+    """A task's error for a row that cannot be encoded: it names the row's key, where keys are text or bytes."""
     shown = None if keys is None else keys[error.row].as_py()
     which = (
         f"the row with the key {shown[:KEY_SHOWN]!r}" if shown is not None else f"row {error.row} of its record batch"
     )
-    told = EncodeError(f"the {side} of {which} does not fit its schema: {error.cause}")
-    told.__dict__.update(error.__dict__)
-    return told
+    named = EncodeError(f"the {side} of {which} does not fit its schema: {error.cause}")
+    named.__dict__.update(error.__dict__)
+    return named

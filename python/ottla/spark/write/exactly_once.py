@@ -1,8 +1,8 @@
-"""Exactly once, as data: its options, the marks that shards leave in Kafka, and what they say of a batch.
+"""Exactly once, as data: its options, the marks that shards leave in Kafka, and their meaning for a batch.
 
 A write is divided into shards, one for each task, by the number of the task's partition. Each shard writes its rows of
 a batch in one transaction, and in it a mark: an offset of a group, the batch's number plus one. A batch that Spark
-replays is written by those shards only that have no mark of it. Nothing here talks to a broker.
+replays is written only by the shards without a mark of it. Nothing here connects to a broker.
 """
 
 import json
@@ -135,17 +135,15 @@ class Task(NamedTuple):
         """The task that Spark runs in this process.
 
         Raises:
-            ExactlyOnceError: There are more tasks than shards, or Spark does not say which batch it is.
+            ExactlyOnceError: There are more tasks than shards, or Spark does not report the batch.
         """
         context = TaskContext.get()
         if context is None:
-            raise ExactlyOnceError(
-                f"{OPTION} works only inside of Spark's tasks, which say what part of a batch they are"
-            )
+            raise ExactlyOnceError(f"{OPTION} works only in Spark tasks, which know their part of a batch")
         shard = context.partitionId()
         if shard >= once.shards:
             raise ExactlyOnceError(
-                f"the write of {once.app} has more tasks than option shards says ({once.shards}): call "
+                f"the write of {once.app} has more tasks than option shards allows ({once.shards}): call "
                 f".repartition({once.shards}) before the write, or set shards to the number of its tasks"
             )
         if once.version is not None:
@@ -153,7 +151,7 @@ class Task(NamedTuple):
         query, batch = context.getLocalProperty(QUERY), context.getLocalProperty(BATCH)
         if not query or not batch:
             raise ExactlyOnceError(
-                f"Spark does not tell the tasks of this stream their batch, which {OPTION} needs: write in "
+                f"Spark does not pass the batch number to the tasks of this stream, but {OPTION} needs it: write in "
                 "foreachBatch, with option version set to the batch's number"
             )
         return cls(shard, int(batch), query)
@@ -174,17 +172,17 @@ class Mark(NamedTuple):
     shards: int
     rows: int
 
-    def told(self) -> OffsetAndMetadata:
-        """As the group keeps it."""
+    def to_offset(self) -> OffsetAndMetadata:
+        """The form in which the group stores it."""
         text = json.dumps({"query": self.query, "shards": self.shards, "rows": self.rows}, separators=(",", ":"))
         return OffsetAndMetadata(self.batch + 1, text)
 
     @classmethod
     def read(cls, group: str, kept: OffsetAndMetadata) -> "Mark":
-        """What `told` made.
+        """The mark of `to_offset`.
 
         Raises:
-            ExactlyOnceError: Somebody else has committed offsets in the group.
+            ExactlyOnceError: Another client has committed offsets in the group.
         """
         try:
             noted = json.loads(kept.metadata)
@@ -238,7 +236,7 @@ def _refuse_later(once: Once, task: Task, mark: Mark, whose: str) -> None:
     if mark.batch <= task.batch:
         return
     what, cure = (
-        (f"option version says {task.batch}", "versions of an appId must grow")
+        (f"option version is {task.batch}", "versions of an appId must grow")
         if once.version is not None
         else (f"the query is at batch {task.batch}", "its checkpoint was set back")
     )

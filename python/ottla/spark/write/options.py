@@ -1,7 +1,7 @@
 """The options and columns of a write, checked in the driver before any task runs.
 
-Names, meanings and refusals are those of Spark's Kafka sink (`KafkaSourceProvider`, `KafkaWriter`). Spark takes options
-in any letter case, and columns as they are written.
+Names, meanings and rejected options are the same as in Spark's Kafka sink (`KafkaSourceProvider`, `KafkaWriter`). Names
+of options are case-insensitive, names of columns are not.
 """
 
 from collections.abc import Mapping
@@ -109,7 +109,7 @@ class WriteOptions:
 
         Raises:
             ValueError: A column is missing or has a type that a record cannot take.
-            KafkaError: The registry cannot be asked, or does not have a schema.
+            KafkaError: The registry did not respond, or does not have a schema.
         """
         found: dict[str, int | Encoded] = {}
         for place, column in enumerate(schema.fields):

@@ -17,7 +17,7 @@ from ottla.spark.write.options import WriteOptions
 CLIENT_ID = "ottla-spark"
 # Seconds without a task after which a producer is closed: that of `spark.kafka.producer.cache.timeout`.
 IDLE = 600.0
-# Milliseconds that a transaction, and so a task, may take: what brokers allow if they are not told otherwise
+# Milliseconds that a transaction, and so a task, may take: the brokers' default limit
 # (`transaction.max.timeout.ms`).
 TRANSACTION_TIMEOUT = 900_000
 
@@ -42,7 +42,8 @@ def check(options: WriteOptions) -> None:
         else:
             transactional(options.bootstrap, shown, options.once.transactional_id(0)).close(timeout=0)
     except ConfigError as error:
-        # Of the transactional id, which is not an option, it says what other properties it needs.
+        # For the transactional id, which is not an option, the error names the other properties
+        # that it needs.
         option = f"kafka.{error}".replace("kafka.transactional.id:", OPTION)
         raise ValueError(f"option {option} (`ottla config producer` lists all properties)") from None
 
@@ -55,7 +56,7 @@ def producer(options: WriteOptions) -> Iterator[Producer]:
     try:
         yield client
     except BaseException:
-        # The error that led here is the one to raise, not that the records of this task are given up.
+        # Raise the first error, and not that of the records that the close abandons.
         with suppress(KafkaError):
             client.close(timeout=0)
         raise
@@ -69,7 +70,7 @@ def _make(bootstrap: str, properties: tuple[tuple[str, str], ...]) -> Producer:
 def transactional(bootstrap: str, properties: tuple[tuple[str, str], ...], transactional_id: str) -> Producer:
     """A producer for one transaction, which the caller closes.
 
-    It is never kept: another task may have taken its id, and to be sure it would have to begin anew anyway.
+    It is never kept: another task may have taken its id, so it would have to initialize again anyway.
     """
     given = {"client.id": CLIENT_ID, "transaction.timeout.ms": str(TRANSACTION_TIMEOUT), **dict(properties)}
     return Producer(bootstrap, config=resolved({**given, "transactional.id": transactional_id}))

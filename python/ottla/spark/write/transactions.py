@@ -8,8 +8,8 @@ read the shard's mark ── of this batch ──▶ written already: count the 
 begin · send the rows · send the mark · commit
 ```
 
-The mark takes effect with the rows or not at all, so that it tells the truth whenever a task, a worker, an executor or
-the driver dies. A task that was taken for dead and goes on is fenced, and can commit nothing.
+The mark takes effect with the rows or not at all, so it is correct even if a task, a worker, an executor or the driver
+dies. A task that Spark has replaced but that still runs is fenced, and can commit nothing.
 """
 
 import logging
@@ -32,13 +32,14 @@ if TYPE_CHECKING:
 
 LOG = logging.getLogger("ottla.spark")
 
-# Of a write's properties, which are those of producers, consumers take these too: what is about connections.
+# Properties of a write that consumers take too: those of connections.
 _SHARED = frozenset(AdminProperties.__annotations__)
 
-# What a write asks of brokers only because it is exactly once.
+# The APIs that only an exactly-once write calls.
 _OWN_APIS = frozenset({"FindCoordinator", "InitProducerId", "OffsetFetch", "AddOffsetsToTxn", "TxnOffsetCommit"})
 
-# What reads marks is kept for the next task: by the addresses, the properties, the group, and what it waits for.
+# Clients that read marks are kept for the next task: by the addresses, the properties, the group
+# and the timeout.
 _Key = tuple[str, tuple[tuple[str, str], ...], str, str]
 _readers: IdleClients[_Key, Consumer] = IdleClients(IDLE)
 
@@ -46,16 +47,16 @@ _readers: IdleClients[_Key, Consumer] = IdleClients(IDLE)
 def send_once(
     options: WriteOptions, once: Once, given: Iterable["pa.RecordBatch"], deliver: Callable[[Producer], int]
 ) -> None:
-    """Write what a task of Spark's is given, unless an earlier attempt has written it.
+    """Write the rows of a Spark task, unless an earlier attempt has written them.
 
     Args:
         options: The options of the write.
         once: Those of them that are about this.
         given: The rows; only their number counts where they are written already.
-        deliver: Sends the rows by a producer, waits until they are delivered, and tells their number.
+        deliver: Sends the rows by a producer, waits until they are delivered, and returns their number.
 
     Raises:
-        ExactlyOnceError: What is in Kafka does not fit this write.
+        ExactlyOnceError: The state in Kafka does not fit this write.
         FencedError: Another attempt of this task has begun, or the transaction was open for too long.
         KafkaError: A row could not be delivered, or the transaction not be committed: nothing of it takes effect.
     """
@@ -71,7 +72,7 @@ def send_once(
         begin = time.monotonic()
         with client.transaction() as transaction:
             mark = Mark(task.batch, task.query, once.shards, deliver(client))
-            transaction.send_offsets({(once.topic, task.shard): mark.told()}, once.group)
+            transaction.send_offsets({(once.topic, task.shard): mark.to_offset()}, once.group)
     except KafkaError as error:
         raise _explained(error, options, once, task, time.monotonic() - begin) from error
     finally:
@@ -121,7 +122,7 @@ def _reader(bootstrap: str, properties: tuple[tuple[str, str], ...], group: str,
 
 
 def _explained(error: KafkaError, options: WriteOptions, once: Once, task: Task, took: float) -> KafkaError:
-    """What an error means for a task of Spark's; most say it themselves."""
+    """The error for a Spark task; most errors need no change."""
     shard = f"shard {task.shard} of {once.app}"
     limit = int(dict(options.properties).get("transaction.timeout.ms", TRANSACTION_TIMEOUT))
     if isinstance(error, FencedError | TransactionAbortableError) and took > limit / 1000:
@@ -130,7 +131,8 @@ def _explained(error: KafkaError, options: WriteOptions, once: Once, task: Task,
             f"than kafka.transaction.timeout.ms ({limit}): nothing of this task takes effect. Raise it, up to the "
             "brokers' transaction.max.timeout.ms, or write fewer rows in a task"
         )
-    # A partition's leader may be the first to tell, and then the producer only knows that it has to abort.
+    # A partition's leader may be the first to report it, and then the producer only knows that it
+    # has to abort.
     if isinstance(error, FencedError) or error.name == "INVALID_PRODUCER_EPOCH":
         return FencedError(
             f"another attempt of this task has taken over {shard}, and writes batch {task.batch}, or another write "
@@ -143,7 +145,7 @@ def _explained(error: KafkaError, options: WriteOptions, once: Once, task: Task,
         )
     if error.api in _OWN_APIS and str(error.name).endswith("_AUTHORIZATION_FAILED"):
         return AuthorizationError(
-            f"{shard} may not be written exactly once: broker {error.broker} answered {error.name} to {error.api}. The "
+            f"{shard} may not be written exactly once: broker {error.broker} returned {error.name} to {error.api}. The "
             f"principal needs the permissions to WRITE on transactional ids that begin with {once.group}-, READ on "
             f"group {once.group}, and READ on topic {once.topic}"
         )

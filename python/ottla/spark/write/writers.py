@@ -101,12 +101,13 @@ def send(options: WriteOptions, columns: Columns, given: Iterable["pa.RecordBatc
 def deliver(client: "Producer", options: WriteOptions, columns: Columns, given: Iterable["pa.RecordBatch"]) -> int:
     """Send rows by a producer; they are delivered when this returns. Gives their number.
 
-    The producer's buffer bounds what waits (`buffer.memory`), and so the batches that are held for their keys too.
+    The producer's buffer (`buffer.memory`) bounds the pending records, and so the batches that are held for their keys
+    too.
     """
     names = [name for name, _ in columns]
     encoders = {name: place.schema.encoder() for name, place in columns if isinstance(place, Encoded)}
     count = 0
-    # With the keys, which tell rows from each other in an error.
+    # With the keys, which identify rows in an error.
     undecided: deque[tuple[Deliveries, pa.Array | None]] = deque()
     for batch in given:
         count += batch.num_rows

@@ -2,14 +2,14 @@
 
 macro_rules! common {
     ($next:ident $($later:ident)* => $($before:tt)*) => { $next! { $($later)* => $($before)* ALL {
-        /// Brokers to ask for all others: host:port, separated by commas. Required.
+        /// Brokers that return the addresses of all others: host:port, separated by commas. Required.
         "bootstrap.servers" => bootstrap: Vec<(String, u16)>, text(addresses);
         /// Name of this client in brokers' logs, metrics and quotas. Without one each client gets a name of its own: producer-1,
         /// consumer-GROUP-1, adminclient-1 and so on.
         "client.id" => client_id: String = "", text(client_id);
-        /// How to talk to brokers: PLAINTEXT, SSL for TLS, and SASL_PLAINTEXT or SASL_SSL to authenticate.
+        /// Protocol of connections: PLAINTEXT, SSL for TLS, and SASL_PLAINTEXT or SASL_SSL to authenticate.
         "security.protocol" => security_protocol: SecurityProtocol = "PLAINTEXT", text(security_protocol);
-        /// How long a request waits for its answer before its connection is closed.
+        /// How long a request waits for its response before its connection is closed.
         "request.timeout.ms" => request_timeout: Duration = "30000", millis(1);
         /// Deadline of calls without a timeout of their own.
         "default.api.timeout.ms" => default_api_timeout: Duration = "60000", millis(1);
@@ -25,19 +25,21 @@ macro_rules! common {
         "socket.connection.setup.timeout.ms" => setup_timeout: Duration = "10000", millis(1);
         /// The longest that a new connection may take to be ready for requests.
         "socket.connection.setup.timeout.max.ms" => setup_timeout_max: Duration = "30000", millis(1);
-        /// Whether brokers are asked for their versions. If not, broker.version.fallback says what they are.
+        /// Whether to request API versions from brokers. If not, broker.version.fallback names the version.
         "api.version.request" => api_version_request: bool = "true", bool();
-        /// How long a broker may take to tell its versions. One that takes more than 2 s is probed on another connection first,
-        /// unless broker.version.fallback is given: it may be one of Kafka 0.9, which never tells them.
+        /// How long a broker may take to return its API versions. A broker that takes more than 2 s is probed on
+        /// another connection first, unless broker.version.fallback is given: it may be Kafka 0.9, which never returns
+        /// them.
         "api.version.request.timeout.ms" => api_version_timeout: Duration = "10000", millis(1);
-        /// How long new connections go by what a broker that tells no versions was found to be.
+        /// How long the client remembers the version of a broker that returns no API versions.
         "api.version.fallback.ms" => api_version_fallback: Duration = "1200000", millis(0);
-        /// What a broker is taken for that does not tell its versions: 0.8.2 or 0.9.0. Not given: the client finds it out on
-        /// another connection. A release from 0.10 on: that is an error, for those tell them.
+        /// Version of a broker that does not return its API versions: 0.8.2 or 0.9.0. Not given: the client finds it
+        /// out on another connection. A release since 0.10 makes such a broker an error, because those releases return
+        /// them.
         "broker.version.fallback" => broker_version_fallback: Fallback, text(Fallback::parse);
         /// Age at which the metadata of the cluster is refreshed even if nothing seems to have changed.
         "metadata.max.age.ms" => metadata_max_age: Duration = "300000", millis(1);
-        /// Most bytes of one answer. The client closes a connection whose broker announces more.
+        /// Most bytes of one response. The client closes the connection of a broker that announces more.
         "receive.message.max.bytes" => receive_message_max: usize = "104857600", bytes(1 << 20);
         /// Size of the sockets' receive buffers; -1 leaves it to the system.
         "receive.buffer.bytes" => receive_buffer: Option<usize> = "-1", bytes(-1);
@@ -49,7 +51,7 @@ macro_rules! common {
         "metrics.sample.window.ms" => metrics_sample_window: Duration = "30000", millis(1);
         /// How many samples of metrics count.
         "metrics.num.samples" => metrics_num_samples: usize = "2", whole(1, 1000);
-        /// Whether brokers that ask for metrics get them (KIP-714). Only brokers with a plugin for it ask.
+        /// Whether to push metrics to brokers that subscribe to them (KIP-714). Only brokers with a plugin do.
         "enable.metrics.push" => metrics_push: bool = "true", bool();
         /// How often on_metrics is called, where that is given.
         "metrics.interval.ms" => metrics_interval: Duration = "60000", millis(1);

@@ -2,14 +2,14 @@
 
 macro_rules! consumer {
     ($next:ident $($later:ident)* => $($before:tt)*) => { $next! { $($later)* => $($before)* BOTH_CONSUMERS {
-        /// Bytes that a broker collects before it answers a fetch.
+        /// Bytes that a broker collects before it responds to a fetch.
         "fetch.min.bytes" => fetch_min_bytes: i32 = "1", bytes(0);
-        /// Most bytes in the answer to one fetch. A larger batch is still returned.
+        /// Most bytes in the response to one fetch. A larger batch is still returned.
         "fetch.max.bytes" => fetch_max_bytes: i32 = "16777216", bytes(1);
         /// How long a broker waits for fetch.min.bytes.
         "fetch.max.wait.ms" => fetch_max_wait: Duration = "500", millis(0);
-        /// Most records that one poll returns. For a share consumer it is 500 unless it is given, and brokers are asked for so many:
-        /// records that one member has acquired are kept from the others.
+        /// Most records that one poll returns. A share consumer has a default of 500, and requests that many from
+        /// brokers: other members do not get the records that one member has acquired.
         "max.poll.records" => max_poll_records: usize = "100000", whole(1, i32::MAX as i64);
         /// Most bytes that one batch may decompress to. A larger batch is an error.
         "decompress.max.bytes" => decompress_max_bytes: usize = "268435456", bytes(1);
@@ -19,7 +19,7 @@ macro_rules! consumer {
         /// false, such a topic is an error.
         "allow.auto.create.topics" => allow_auto_create_topics: bool = "false", bool();
     } CONSUMER {
-        /// Most bytes of one partition in the answer to one fetch. A larger batch is still returned.
+        /// Most bytes of one partition in the response to one fetch. A larger batch is still returned.
         "max.partition.fetch.bytes" => max_partition_fetch_bytes: i32 = "4194304", bytes(1);
         /// Most bytes that are requested from brokers or wait for a poll; at this limit fetching pauses.
         "prefetch.max.bytes" => prefetch_max_bytes: usize = "33554432", bytes(1, i64::MAX);
@@ -27,9 +27,10 @@ macro_rules! consumer {
         /// own, at most prefetch.max.bytes.
         "prefetch.total.max.bytes" => prefetch_total_max_bytes: usize = "1073741824", bytes(1, i64::MAX);
         /// Where to start without a position, or if the records at the position are gone: at the first record
-        /// (earliest), after the last one (latest), at the first record that is at most so old (by_duration: and a duration of ISO
-        /// 8601, such as by_duration:PT6H or by_duration:P1DT12H; KIP-1106), or nowhere, with an error (none). Where a log was
-        /// truncated, as after an unclean election, reading goes on where it was, and none is an error (KIP-320).
+        /// (earliest), after the last one (latest), at the first record that is not older than a duration (by_duration:
+        /// and a duration of ISO 8601, such as by_duration:PT6H or by_duration:P1DT12H; KIP-1106), or nowhere, with an
+        /// error (none). Where a log was truncated, as after an unclean election, reading goes on where it was, and
+        /// none is an error (KIP-320).
         "auto.offset.reset" => auto_offset_reset: OffsetReset = "latest", text(offset_reset);
         /// Whether records of open and aborted transactions are hidden.
         "isolation.level" => read_committed: bool = "read_uncommitted", choice(
@@ -37,8 +38,8 @@ macro_rules! consumer {
             "read_committed" => true
         );
     } PRODUCER_AND_CONSUMERS {
-        /// The rack this client stands in, as brokers name theirs (broker.rack). A leader that has a replica selector then sends
-        /// a consumer to a replica that is nearer (KIP-392); a producer uses it with partitioner.rack.aware.
+        /// The rack of this client, in the terms of the brokers' broker.rack. A leader with a replica selector then
+        /// sends a consumer to a nearer replica (KIP-392); a producer uses it with partitioner.rack.aware.
         "client.rack" => client_rack: Option<String>, text(optional);
     } } };
 }

@@ -12,27 +12,26 @@ macro_rules! group {
         /// session.timeout.ms (KIP-345).
         "group.instance.id" => group_instance_id: Option<String>, text(optional);
         /// The protocol by which the group assigns partitions: classic, where one of the members assigns; consumer, where the
-        /// group's coordinator does (KIP-848; brokers from Kafka 4.0 on); or auto, which is consumer where the cluster has it, and
-        /// classic elsewhere.
+        /// group's coordinator does (KIP-848; brokers since Kafka 4.0); or auto, which is consumer where the cluster
+        /// has it, and classic elsewhere.
         "group.protocol" => group_protocol: GroupProtocol = "classic", choice("classic" => GroupProtocol::Classic,
             "consumer" => GroupProtocol::Consumer, "auto" => GroupProtocol::Auto);
         /// The coordinator's assignor, such as uniform or range, where it is to use another than its first one. Not with
         /// group.protocol=classic.
         "group.remote.assignor" => group_remote_assignor: Option<String>, text(optional);
-        /// How members assign partitions with the classic protocol, the preferred way first: range, roundrobin, sticky,
+        /// Assignors for the classic protocol, the preferred one first: range, roundrobin, sticky,
         /// cooperative-sticky, or Java's class names; in a list also assignors of your own, ottla.Assignor. The group uses one
         /// that all have.
         "partition.assignment.strategy" => partition_assignment_strategy: Vec<String> = "range,cooperative-sticky", text(strategies);
-        /// After so long without a heartbeat a member is taken for dead. With group.protocol=consumer the brokers' configuration says
-        /// it.
+        /// The group removes a member that sends no heartbeat for this time. With group.protocol=consumer the brokers
+        /// configure it.
         "session.timeout.ms" => session_timeout: Duration = "45000", millis(1);
-        /// How often the group's coordinator hears that the member is alive. With group.protocol=consumer the brokers' configuration
-        /// says it.
+        /// Interval of heartbeats to the group's coordinator. With group.protocol=consumer the brokers configure it.
         "heartbeat.interval.ms" => heartbeat_interval: Duration = "3000", millis(1);
-        /// An application that does not poll for so long leaves the group, until it polls again. So long, too, the group waits for
-        /// its members in a rebalance.
+        /// A consumer that is not polled for this time leaves the group, until it is polled again. The group also waits
+        /// this long for its members in a rebalance.
         "max.poll.interval.ms" => max_poll_interval: Duration = "300000", millis(1);
-        /// Whether polls commit what earlier polls gave out. Only with a group.
+        /// Whether polls commit what earlier polls returned. Only with a group.
         "enable.auto.commit" => enable_auto_commit: bool = "true", bool();
         /// How often polls commit.
         "auto.commit.interval.ms" => auto_commit_interval: Duration = "5000", millis(0);

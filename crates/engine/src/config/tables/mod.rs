@@ -4,7 +4,7 @@
 //! where being absent is a state of its own) and what its text may be:
 //!
 //! ```text
-//! /// How long a request waits for its answer before its connection is closed.
+//! /// How long a request waits for its response before its connection is closed.
 //! "request.timeout.ms" => request_timeout: Duration = "30000", millis(1);
 //! ```
 //!

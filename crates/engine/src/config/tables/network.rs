@@ -25,8 +25,9 @@ macro_rules! network {
         "metadata.recovery.strategy" => rebootstrap: bool = "rebootstrap", choice("rebootstrap" => true, "none" => false);
         /// How long known brokers may give no metadata before the client begins again at the bootstrap servers (KIP-1102).
         "metadata.recovery.rebootstrap.trigger.ms" => rebootstrap_trigger: Duration = "300000", millis(0);
-        /// Whether a connection to a known broker says which cluster and broker it means, so that a broker that is neither
-        /// refuses it, and the client begins again at the bootstrap servers (KIP-1242; brokers from 4.4 on).
+        /// Whether connections to known brokers send the expected cluster id and broker id. A broker with other ids
+        /// then rejects the connection, and the client begins again at the bootstrap servers (KIP-1242; brokers since
+        /// 4.4).
         "metadata.cluster.check.enable" => cluster_check: bool = "true", bool();
     } } };
 }

@@ -7,14 +7,14 @@ macro_rules! producer {
         "acks" => acks: i16 = "all", choice("all" => -1, "-1" => -1, "0" => 0, "1" => 1);
         /// Whether retries can never write a record twice or out of order. If it is not given, acks of 0 or 1 turn it off.
         "enable.idempotence" => idempotence: bool = "true", bool();
-        /// How long a batch waits for more records. Not given: a batch is sent at once if its broker owes no answer,
-        /// else when an answer comes, when the batch is full, or after 5 ms.
+        /// How long a batch waits for more records. Not given: a batch is sent at once if no request to its broker is
+        /// in flight, else when a response arrives, when the batch is full, or after 5 ms.
         "linger.ms" => linger: Option<Duration>, millis(0);
         /// Size at which a batch is closed, before compression. A larger record has a batch of its own.
         "batch.size" => batch_size: usize = "1000000", bytes(1);
-        /// Most bytes of undelivered records; at this limit a send waits for room.
+        /// Most bytes of undelivered records; at this limit a send waits for space.
         "buffer.memory" => buffer_memory: usize = "67108864", bytes(1, i64::MAX);
-        /// How long a send may wait for room, or for the metadata of a topic not used before.
+        /// How long a send may wait for space, or for the metadata of a topic not used before.
         "max.block.ms" => max_block: Duration = "60000", millis(0);
         /// How long close() without a timeout, or leaving a with block, waits for undelivered records. Then they fail, and it raises an
         /// error.
@@ -37,9 +37,9 @@ macro_rules! producer {
         "compression.lz4.level" => lz4_level: Option<i32>, whole(1, 17);
         /// Level of zstd, if that is the codec. Not given: 3.
         "compression.zstd.level" => zstd_level: Option<i32>, whole(-131_072, 22);
-        /// Unanswered Produce requests per connection; 5 at most with idempotence.
+        /// Produce requests in flight per connection; 5 at most with idempotence.
         "max.in.flight.requests.per.connection" => max_in_flight: usize = "5", whole(1, 1000);
-        /// Time from a send until its fate is known, retries included.
+        /// Upper bound on the time from a send to its delivery result, retries included.
         "delivery.timeout.ms" => delivery_timeout: Duration = "120000", millis(1);
         /// Most retries of a batch. delivery.timeout.ms is the better bound.
         "retries" => retries: u32 = "2147483647", whole(0, i32::MAX as i64);
@@ -49,8 +49,8 @@ macro_rules! producer {
         /// How long a transaction may be open before its coordinator aborts it and fences the producer. At most the brokers'
         /// transaction.max.timeout.ms.
         "transaction.timeout.ms" => transaction_timeout: Duration = "60000", millis(1);
-        /// Whether transactions can be prepared, and then end only when their owner says so: their coordinator aborts none for being
-        /// open too long (KIP-939). The brokers must allow it.
+        /// Whether transactions can be prepared, and then end only when their owner commits or aborts them: the
+        /// coordinator aborts none for being open too long (KIP-939). The brokers must allow it.
         "transaction.two.phase.commit.enable" => two_phase_commit: bool = "false", bool();
         /// Where records go that name no partition. sticky: those with a key where Java's murmur2 puts them, the others to
         /// one partition until it got batch.size bytes, then to another (KIP-794). round_robin: likewise, the others each to

@@ -5,8 +5,8 @@ use crate::config::secret::Secret;
 
 macro_rules! sasl {
     ($next:ident $($later:ident)* => $($before:tt)*) => { $next! { $($later)* => $($before)* ALL {
-        /// How to prove who this client is: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER, AWS_MSK_IAM or GSSAPI. Also written
-        /// sasl.mechanisms.
+        /// Authentication mechanism: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER, AWS_MSK_IAM or GSSAPI. Also
+        /// written sasl.mechanisms.
         "sasl.mechanism" => sasl_mechanism: Option<SaslMechanism>, text(mechanism);
         /// User name for PLAIN and SCRAM.
         "sasl.username" => sasl_username: String, text(text);
@@ -24,19 +24,20 @@ macro_rules! sasl {
         "sasl.kerberos.principal" => kerberos_principal: Option<String>, text(optional);
         /// A keytab to get tickets with; left out, the credentials cache must have some.
         "sasl.kerberos.keytab" => kerberos_keytab: Option<String>, text(optional);
-        /// Where tokens of OAUTHBEARER come from: default (sasl_token, or the login of sasl.jaas.config) or oidc (a token endpoint).
+        /// Source of OAUTHBEARER tokens: default (sasl_token, or the login of sasl.jaas.config) or oidc (a token
+        /// endpoint).
         "sasl.oauthbearer.method" => oauth_oidc: bool = "default", choice("default" => false, "oidc" => true);
         /// The token endpoint, an https URL. Plain http is taken for loopback addresses, with sasl.allow.plaintext.
         "sasl.oauthbearer.token.endpoint.url" => oauth_endpoint: Option<String>, text(optional);
-        /// How to ask the token endpoint: client_credentials, or urn:ietf:params:oauth:grant-type:jwt-bearer.
+        /// Grant type for the token endpoint: client_credentials, or urn:ietf:params:oauth:grant-type:jwt-bearer.
         "sasl.oauthbearer.grant.type" => oauth_grant: Option<String>, text(grant);
         /// The client's id at the token endpoint.
         "sasl.oauthbearer.client.credentials.client.id" => oauth_client_id: Option<String>, text(optional);
         /// The client's secret at the token endpoint.
         "sasl.oauthbearer.client.credentials.client.secret" => oauth_client_secret: Secret, secret(whole_secret);
-        /// The scope to ask for.
+        /// The scope to request.
         "sasl.oauthbearer.scope" => oauth_scope: Option<String>, text(optional);
-        /// Extensions that go to the broker beside the token: name=value, separated by commas.
+        /// Extensions that are sent to the broker with the token: name=value, separated by commas.
         "sasl.oauthbearer.extensions" => oauth_extensions: Option<String>, text(optional);
         /// A file with the assertion of a JWT bearer grant, made elsewhere.
         "sasl.oauthbearer.assertion.file" => oauth_assertion: Option<String>, text(optional);

@@ -13,7 +13,8 @@ macro_rules! security {
         "ssl.truststore.password" => ssl_truststore_password: Option<Secret>, secret(hidden);
         /// Certificates to trust: the PEM text itself.
         "ssl.truststore.certificates" => ssl_truststore_certificates: Option<String>, text(pem);
-        /// Format of the trust store. Not given: the file tells. JKS is an error that says how to convert the file.
+        /// Format of the trust store. Not given: detected from the file. JKS is an error that names the command to
+        /// convert the file.
         "ssl.truststore.type" => ssl_truststore_type: Option<StoreType>, choice(
             "pem" => Some(StoreType::Pem),
             "pkcs12" => Some(StoreType::Pkcs12),
@@ -37,7 +38,8 @@ macro_rules! security {
         "ssl.keystore.certificate.chain" => ssl_keystore_certificate_chain: Option<String>, text(pem);
         /// Private key of this client's certificate: the PEM text itself.
         "ssl.keystore.key" => ssl_keystore_key: Option<Secret>, secret(hidden);
-        /// Format of the key store. Not given: the file tells. JKS is an error that says how to convert the file.
+        /// Format of the key store. Not given: detected from the file. JKS is an error that names the command to
+        /// convert the file.
         "ssl.keystore.type" => ssl_keystore_type: Option<StoreType>, choice(
             "pem" => Some(StoreType::Pem),
             "pkcs12" => Some(StoreType::Pkcs12),
