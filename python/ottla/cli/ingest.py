@@ -27,8 +27,8 @@ def add(commands: Any) -> None:
         second ends the job at once, and that micro-batch is done again at the next start. Each record is in the table
         once, however the job ends, as long as one job at a time runs on a checkpoint.
 
-        It needs the extra spark (pip install 'ottla[spark]') and Java 17. docs/spark/ingest.md has the way to spark-submit,
-        YARN, Kubernetes, Databricks and EMR.
+        It needs the extra spark (pip install 'ottla[spark]') and Java 17. docs/spark/ingest.md has the way to
+        spark-submit, YARN, Kubernetes, Databricks and EMR.
         """,
     )
     parser.add_argument("config", nargs="?", metavar="CONFIG.toml", help="the configuration file")

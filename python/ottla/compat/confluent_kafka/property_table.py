@@ -1,4 +1,7 @@
-"""What becomes of each of librdkafka's properties. A test compares docs/start/confluent-kafka-programs.md with these tables."""
+"""What becomes of each of librdkafka's properties.
+
+A test compares docs/start/confluent-kafka-programs.md with these tables.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Topics to a table: the job that `ottla ingest CONFIG.toml` runs.
 
 A file configures the source of records, their decoding, and the table that takes them: a folder of Parquet files, or a
-Delta or Iceberg table. [docs/spark/ingest.md] describes all settings, and `ottla ingest --example` prints an example file.
+Delta or Iceberg table. [docs/spark/ingest.md] describes all settings, and `ottla ingest --example` prints an example
+file.
 
 ```python
 from ottla.spark import ingest
