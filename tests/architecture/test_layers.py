@@ -12,7 +12,7 @@ MAP = ROOT / "crates" / "README.md"
 
 # Each line may name the lines before it. What shares a line, but for the first two, does not know each other.
 LAYERS = [
-    {"error", "change", "random", "release"},
+    {"error", "change", "denials", "random", "release"},
     {"config", "credentials", "observe", "metrics", "api", "dispatch", "metadata", "sasl"},
     {"connection", "cluster"},
     {"call", "telemetry"},

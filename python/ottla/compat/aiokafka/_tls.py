@@ -39,5 +39,5 @@ def properties_of(context: ssl.SSLContext) -> dict[str, Any]:
 
 
 def _in_folder(folder: Path) -> list[str]:
-    texts = [path.read_text(errors="replace") for path in sorted(folder.iterdir()) if path.is_file()]
+    texts = [path.read_text(encoding="utf-8", errors="replace") for path in sorted(folder.iterdir()) if path.is_file()]
     return [text for text in texts if "-----BEGIN CERTIFICATE-----" in text]
