@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use ottla_engine::Config;
 use ottla_protocol::ErrorCode;
 
 pub use crate::record::{Place, RecordId, Value, at};
@@ -39,9 +40,6 @@ pub struct Sent {
     pub fates: Vec<(Duration, Fate)>,
 }
 
-/// How long an idempotent producer may need to prove that a batch is not written.
-const PROOF: Duration = Duration::from_secs(13);
-
 /// What a producer promised by its settings, and what happened to it.
 #[derive(Clone, Copy, Debug)]
 pub struct Promise {
@@ -53,8 +51,15 @@ pub struct Promise {
     pub acks: i16,
     /// Something was sent again.
     pub retried: bool,
-    /// `delivery.timeout.ms`.
-    pub patience: Duration,
+    /// `retries` and `delivery.timeout.ms` suffice to prove that a batch is not written: see [`History::made_no_progress`].
+    pub patient: bool,
+}
+
+impl Promise {
+    /// Whether a producer with these settings has the time and the attempts to prove that a batch is not written.
+    pub fn is_patient(config: &Config) -> bool {
+        config.delivery_timeout >= Duration::from_secs(13) && config.retries >= 20
+    }
 }
 
 /// One of the producers that had the same transactional id, one after the other.
@@ -422,7 +427,7 @@ impl History {
     ///
     /// Where a log lost records, a leader reports OUT_OF_ORDER_SEQUENCE_NUMBER for the next batch of an idempotent producer. If
     /// another broker may have that batch, the producer waits 10 s, up to three responses, before it sends the batch under new
-    /// numbers. A shorter `delivery.timeout.ms` leaves the result unknown.
+    /// numbers. A shorter `delivery.timeout.ms`, or few `retries`, leave the result unknown.
     pub fn made_no_progress(&self, id: RecordId) -> bool {
         let Some(sent) = self.sends.get(id) else {
             return false;
@@ -431,7 +436,7 @@ impl History {
             .placed
             .map(|(partition, _)| (Arc::clone(&sent.topic), partition));
         let promise = self.promises.get(sent.producer);
-        let is_short = promise.is_some_and(|it| it.idempotent && it.patience < PROOF);
+        let is_short = promise.is_some_and(|it| it.idempotent && !it.patient);
         match &sent.fates[..] {
             [] | [(_, Fate::Written(_)), ..] => false,
             [(_, Fate::Unknown(_)), ..] => {

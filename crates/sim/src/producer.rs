@@ -54,7 +54,7 @@ impl Producer {
             ordered: config.idempotence || config.max_in_flight == 1,
             acks: config.acks,
             retried: false,
-            patience: config.delivery_timeout,
+            patient: Promise::is_patient(&config),
         });
         let config = Arc::new(config);
         let engine = Engine::producer(Arc::clone(&config), chance.number());

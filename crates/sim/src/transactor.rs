@@ -114,7 +114,7 @@ impl Transactor {
             ordered: true,
             acks: config.acks,
             retried: false,
-            patience: config.delivery_timeout,
+            patient: Promise::is_patient(&config),
         });
         let incarnation = book.history.incarnations.len();
         let before = book.history.incarnations.iter();

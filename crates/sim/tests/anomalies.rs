@@ -47,7 +47,7 @@ fn clean() -> History {
             ordered: true,
             acks: -1,
             retried: true,
-            patience: Duration::from_secs(30),
+            patient: true,
         }],
         seen: vec![vec![
             Seen::Begin(place(), Origin::Beginning),

@@ -121,7 +121,7 @@ fn history(steps: Steps) -> History {
             ordered: true,
             acks: -1,
             retried: true,
-            patience: LOCK * 10,
+            patient: true,
         }],
         log: [(place(), vec![(0, value(0)), (1, value(1))])].into(),
         share_rules: vec![Rules {
