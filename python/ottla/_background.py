@@ -60,7 +60,7 @@ def watch(
     """Start a daemon thread that calls `serve` whenever the queue has entries.
 
     The selector is made before the thread: a process without free descriptors gets an error here, where its caller can
-    try again. A thread that failed to make one would end unnoticed, and nobody would serve the queue.
+    try again. A thread that failed to make one would end unnoticed, and the queue would not be served.
 
     Args:
         queue: The queue, whose descriptor becomes readable.

@@ -64,7 +64,7 @@ class _Caller:
     def _call(self, token: int) -> None:
         waiting = self._waiting.get(token)
         if waiting is not None:
-            # Whatever it raises, the callbacks of others must still be called.
+            # Even if it raises, the other callbacks must still be called.
             call(*waiting, but=())
 
     def settle(self, timeout: float) -> None:

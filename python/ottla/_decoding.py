@@ -144,7 +144,7 @@ class Decoder:
         }
 
     def _refuse_others(self, format: DecodeFormat, options: _Options) -> None:  # noqa: A002
-        """Refuse what was passed to `Batch.decode` beside this decoder, and would be ignored."""
+        """Reject arguments of `Batch.decode` that this decoder would ignore."""
         own: dict[str, object] = {"format": self._format, **self._options()}
         if "registry" in options:
             options = {**options, "registry": registry_of(options["registry"])}

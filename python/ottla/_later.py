@@ -1,4 +1,4 @@
-"""Modules that are imported when somebody looks into them, so that importing ottla does not load them."""
+"""Modules that are imported at their first use, so that importing ottla does not load them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["Later", "uuid"]
 
 
 class Later:
-    """Stands for a module in hints. `typing.get_type_hints` looks into it, and thereby imports the module.
+    """Stands for a module in hints. `typing.get_type_hints` looks into it, which imports the module.
 
     Args:
         name: The module's name.

@@ -62,8 +62,8 @@ class _Listener:
 def _holds_lock_of_logging() -> bool:
     """Whether this thread holds a lock that the thread that logs may wait for.
 
-    So does a handler that closes its client in its own `close`, or whoever configures `logging`: a wait for that thread
-    would have no end.
+    So does a handler that closes its client in its own `close`, or the code that configures `logging`: a wait for that
+    thread would have no end.
     """
     handlers = [handler() for handler in getattr(logging, "_handlerList", ())]
     locks = [getattr(logging, "_lock", None), *(getattr(handler, "lock", None) for handler in handlers)]

@@ -1,4 +1,4 @@
-"""Numbers of seconds that calls take. What is no number is refused with the name of its argument."""
+"""Numbers of seconds as arguments. Other types raise an error with the name of the argument."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def after(timeout: float) -> float:
     """The time after `seconds`.
 
     Raises:
-        TypeError: Argument `timeout` is no number.
+        TypeError: Argument `timeout` is not a number.
     """
     try:
         return time.monotonic() + timeout
@@ -26,7 +26,7 @@ def milliseconds(name: str, seconds: float | None) -> int:
 
     Raises:
         ArgumentError: It is negative, infinite or NaN.
-        TypeError: It is no number.
+        TypeError: It is not a number.
     """
     if seconds is None:
         return -1

@@ -260,7 +260,7 @@ class Batch:
     def __getitem__(self, key: slice, /) -> Batch: ...
     @property
     def next_offsets(self) -> dict[TopicPartition, int]:
-        """By partition, the offset to go on at after these records: what to commit, or to `send_offsets`."""
+        """By partition, the offset after these records: commit it, or pass it to `send_offsets`."""
     @property
     def partitions(self) -> list[TopicPartition]:
         """The partitions of the records, each once, in the order of their first records."""
@@ -351,7 +351,7 @@ class Batch:
                 `__arrow_c_schema__`, or for json "infer", for those of the first records. A schema of the format: an
                 Avro schema or a JSON Schema, as text or as a dict; Protobuf descriptors as bytes, or a generated
                 message class; a `RegisteredSchema`. None takes the latest schema of the registry's subject. A `Decoder`
-                brings its own format and options: others beside it are refused.
+                brings its own format and options: other options raise an error.
             format: "json", "avro", "protobuf", "csv", "string" or "raw".
             column: What of the records: "value" or "key".
             mode: What becomes of records that do not decode. "fail" raises for the first; "permissive" makes their
@@ -367,8 +367,8 @@ class Batch:
             message: The Protobuf message's name; without it, the first of the descriptors' last file.
             framed: Whether values begin with a schema id; the default is whether there is a `registry`. JSON skips the
                 ids.
-            delimiter: What stands between the fields of CSV.
-            select: Names of the columns that are wanted, in this order; the others are passed over.
+            delimiter: The separator of CSV fields.
+            select: Names of the wanted columns, in this order; others are skipped.
             corrupt_column: A name for the bytes of bad records.
 
         Returns:

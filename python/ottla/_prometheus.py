@@ -17,7 +17,7 @@ K = TypeVar("K", bound="tuple[str, str, tuple[tuple[str, str], ...]]")
 
 CLIENT_ID = "client-id"
 TOTAL = "-total"
-# What a series is about, by its tags beside the client's.
+# The labels of a series, besides those of the client.
 LEVELS = (("partition", "partition"), ("topic", "topic"), ("node-id", "node"))
 ESCAPES = str.maketrans({"\\": r"\\", "\n": r"\n", '"': r"\""})
 

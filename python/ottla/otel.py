@@ -83,7 +83,7 @@ def instrument(
     """Wrap a client so that its calls are spans and what it measures is exported.
 
     Args:
-        client: A `Producer`, `Consumer` or `Admin`, of threads or of asyncio. It may go on being used itself; those
+        client: A `Producer`, `Consumer` or `Admin`, of threads or of asyncio. It may still be used itself; those
             calls are measured, but no spans.
         tracer_provider: Where spans go; None is OpenTelemetry's global provider.
         meter_provider: Where metrics go; None is OpenTelemetry's global provider.
@@ -133,7 +133,7 @@ def extract(record: Record, *, propagator: TextMapPropagator | None = None) -> C
         propagator: As in `instrument`.
 
     Returns:
-        The context of whoever sent the record; the current context if its headers have none.
+        The context of the record's sender; the current context if its headers have none.
     """
     return (propagator or propagate.get_global_textmap()).extract(record.headers, getter=_HEADERS)
 
@@ -146,7 +146,7 @@ def process(
     meter_provider: MeterProvider | None = None,
     propagator: TextMapPropagator | None = None,
 ) -> Generator[Span]:
-    """Make what is done with a record a span, in the trace of whoever sent it.
+    """Make what is done with a record a span, in the trace of its sender.
 
     Args:
         record: A record that a consumer returned.

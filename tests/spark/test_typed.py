@@ -120,7 +120,7 @@ def test_failfast_names_the_record(topic):
         made.read(**{"value.format": "json", "value.schema": ITEM}).collect()
     assert sentence(raised.value) == (
         f"ottla.errors.DecodeError: the value of the record at offset 1 of partition 0 of topic {made.name} does not decode: "
-        "column price: decimal(8, 2) is wanted, not much; to go on without such records, set option mode to PERMISSIVE or "
+        "column price: decimal(8, 2) is wanted, not much; to skip such records, set option mode to PERMISSIVE or "
         "DROPMALFORMED, or option deadLetterTopic"
     )
 

@@ -57,7 +57,7 @@ class Consumer(_ottla.SyncConsumer):
 
     With `enable.auto.commit`, a poll commits what earlier polls returned, and `close` commits everything that was
     returned. A `with` block whose body raises commits only what earlier polls returned; in a loop, only the records
-    before the one that the body was working on. A consumer that nobody closes commits nothing when it is garbage
+    before the one that the body was working on. A consumer that is not closed commits nothing when it is garbage
     collected, or when the program ends.
 
     Iteration yields records without end and fetches them in batches. Leaving a loop loses nothing: the next poll or
@@ -438,7 +438,7 @@ class Consumer(_ottla.SyncConsumer):
             _reporting.finish(self._core, left(deadline))
 
     def _leave(self, leave: Callable[[float], Operation], deadline: float) -> None:
-        """Leave the group by repeating `leave`. All listeners are called, whatever they raise."""
+        """Leave the group by repeating `leave`. All listeners are called, even if they raise."""
         failure: BaseException | None = None
         while leave(left(deadline)).wait():
             try:

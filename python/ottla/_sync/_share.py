@@ -137,7 +137,7 @@ class ShareConsumer:
             NotFoundError: A topic does not exist.
             UnsupportedError: The brokers have no share groups, or do not support the settings; or a header's key is not
                 UTF-8, and its record was released.
-            CorruptRecordError: Records were damaged; they were rejected, and the next poll goes on behind them.
+            CorruptRecordError: Records were damaged; they were rejected, and the next poll continues after them.
             TooLargeError: Records were not decompressed, because of `decompress.max.bytes` or a lack of memory; their
                 whole batch was released. It is raised again for each delivery, up to `share.delivery.count.limit`.
             ClosedError: The consumer is closed.
@@ -157,7 +157,7 @@ class ShareConsumer:
                 yield batch
 
     def __iter__(self) -> Iterator[Record]:
-        """Iterates over records without end. Leaving the loop loses nothing: the next goes on with the next record."""
+        """Iterates over records without end. Leaving the loop loses nothing: the next loop continues there."""
         core = self._core
         while True:
             while (record := core.next_record()) is not None:
@@ -173,8 +173,8 @@ class ShareConsumer:
 
         Args:
             records: A batch that a poll returned, or a part of it, or one record.
-            kind: "accept" for records that were processed, "release" to have them delivered again, "reject" for those
-                that nobody can process, "renew" for those that take longer.
+            kind: "accept" for records that were processed, "release" to have them delivered again, "reject" for records
+                that cannot be processed, "renew" for those that take longer.
             rows: Which records of the batch: a mask, such as a boolean array of numpy or Arrow, or indices. None takes
                 all.
 

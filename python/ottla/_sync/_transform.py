@@ -30,7 +30,8 @@ class Transform:
     def __init__(self, function: Callable[[Batch], Outgoing], settings: Settings) -> None:
         self._function = function
         self._settings = settings
-        # No lock: a signal handler may interrupt whoever holds it, and wait for it on the same thread.
+        # No lock: a signal handler may interrupt the holder of the lock, and wait for it on the
+        # same thread.
         self._stopped = False
 
     @property

@@ -46,7 +46,7 @@ class Completions:
         try:
             loop.add_reader(self._queue.fileno(), self._drain)
         except NotImplementedError:
-            # A table by loops would keep for ever a loop that a callback refers to.
+            # A table by loops would keep a loop that a callback refers to forever.
             loop._ottla_completions = self  # type: ignore[attr-defined]  # noqa: SLF001
             watching = (weakref.ref(loop), self._queue, weakref.WeakMethod(self._drain))
             threading.Thread(target=_watch, args=watching, name="ottla-asyncio", daemon=True).start()

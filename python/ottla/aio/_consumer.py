@@ -70,7 +70,7 @@ class Consumer:
 
     With `enable.auto.commit`, a poll commits what earlier polls returned, and `close` commits everything that was
     returned. An `async with` block whose body raises commits only what earlier polls returned; in a loop, only the
-    records before the one that the body was working on. A consumer that nobody closes commits nothing when it is
+    records before the one that the body was working on. A consumer that is not closed commits nothing when it is
     garbage collected, or when the program ends.
 
     Iteration yields records without end and fetches them in batches. Leaving a loop loses nothing: the next poll or
@@ -343,7 +343,7 @@ class Consumer:
     async def _tell(self, left: float | None = None) -> None:
         """Call the listener or the assignor that a rebalance waits for, for at most `left` seconds.
 
-        What it raises is raised here, and the rebalance goes on.
+        If it raises, this raises that exception, and the rebalance continues.
         """
         call = self._core.take_question()
         if call is not None:
@@ -570,7 +570,7 @@ class Consumer:
             await self._reports.finish(left(deadline))
 
     async def _leave(self, leave: Callable[[float], Operation], deadline: float) -> None:
-        """Leave the group by repeating `leave`. All listeners are called, whatever they raise."""
+        """Leave the group by repeating `leave`. All listeners are called, even if they raise."""
         failure: BaseException | None = None
         while await leave(left(deadline)):
             try:

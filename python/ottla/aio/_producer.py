@@ -163,8 +163,8 @@ class Producer:
                 - `timestamp`: a timestamp of any unit, or int64 in milliseconds; null is the current time.
                 - `headers`: a list of structs of `key` and `value`, or a map.
 
-                The columns `offset` and `timestampType` of a `Batch` are passed over, and so is a pandas index. Of a
-                stream, a chunk is taken when the one before it is in the buffer.
+                The columns `offset` and `timestampType` of a `Batch` are skipped, and so is a pandas index. A stream is
+                read only as fast as the buffer has space.
 
         Returns:
             The deliveries of all rows, in columns.
@@ -207,7 +207,7 @@ class Producer:
     def transaction(self) -> Transaction:
         """Makes a transaction, for an `async with` statement.
 
-        It begins with the block, is committed at its end, and aborted if the block raises, whatever it raises. A
+        It begins with the block, is committed at its end, and aborted if the block raises any exception. A
         commit that fails raises; the transaction is aborted then, unless it may have been committed. What was ended in
         the block stays so, and what was prepared in it stays prepared, for its owner to end.
 
@@ -355,8 +355,8 @@ class Producer:
         """Ends the prepared transaction: commits it if it is `prepared`, else aborts it (KIP-939).
 
         After a crash, call it on a new producer with the same `transactional.id`, and with the token that was last
-        written down. If the old producer left another transaction than that one, nobody has decided to commit it, and
-        it is aborted. To complete a transaction twice does no harm.
+        written down. A transaction of the old producer with another token was never decided, so it is aborted. To
+        complete a transaction twice does no harm.
 
         Args:
             prepared: What `prepare_transaction` gave, or its text; None if nothing was written down, which aborts.
@@ -370,14 +370,14 @@ class Producer:
         Raises:
             ConfigError: `transaction.two.phase.commit.enable` is false, or there is no `transactional.id`.
             ArgumentError: An open transaction is not prepared, or the other outcome was requested before.
-            ValueError: The text is no token.
+            ValueError: The text is not a token.
             UnknownOutcomeError: The coordinator did not confirm the end. Make the same call again, here or in another
                 process.
             AuthorizationError: The principal may not have transactions of this id, or not in two phases.
             UnsupportedError: The brokers lack two-phase commits, or cannot hand a prepared transaction to another
                 producer, as Kafka 4.4 cannot.
             FencedError: Another producer with the same `transactional.id` took over. Close this producer.
-            FatalError: Somebody has ended the transaction otherwise. Close this producer.
+            FatalError: Another client has ended the transaction otherwise. Close this producer.
         """
         if prepared is None:
             prepared, commit = PreparedTransaction(0, 0), False  # whichever it is, it is not to be committed

@@ -56,7 +56,7 @@ class Transaction:
         try:
             await self._producer.commit_transaction()
         except (TransactionAbortableError, KafkaTimeoutError) as error:
-            # It is still open, and nobody is left who could do anything else with it.
+            # It is still open, and the block that could retry has ended.
             with noting(error, NOT_ABORTED):
                 await self._producer.abort_transaction()
             raise

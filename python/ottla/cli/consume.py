@@ -100,7 +100,7 @@ def _consume(options: argparse.Namespace) -> None:
                 if left is not None:
                     left -= len(batch)
         except BrokenPipeError:
-            # What is in the pipe is lost, and nobody knows which records these are.
+            # The records in the pipe are lost, and they are unknown.
             consumer._close(None, "nothing")  # noqa: SLF001 there is no other use for it
             raise
 
@@ -129,7 +129,8 @@ class _Idle:
         if len(batch):
             self._since = now
         elif self._reading is None or self._reading != assigned:
-            # Until a Fetch of each assigned partition was responded to, nobody knows whether it has records.
+            # Before the first Fetch response of each assigned partition it is unknown whether it
+            # has records.
             reading = self._is_reading(assigned)
             self._reading = assigned if reading else None
             if reading:
@@ -155,7 +156,7 @@ class _Idle:
 
 
 def _check_reader() -> None:
-    """Raise if nobody reads our output any more: the next poll may commit what is still in the pipe."""
+    """Raise if no process reads the output any more: the next poll may commit what is still in the pipe."""
     if not hasattr(select, "poll"):
         return  # on Windows
     try:

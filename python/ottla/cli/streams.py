@@ -47,7 +47,7 @@ def prepare() -> None:
     if sys.stdout is None:
         sys.stdout = _text(_Closed("standard output"))
     if sys.stderr is None:
-        # Nobody can read what is written here, not even that it cannot be written.
+        # No process reads this output, not even the error that it cannot be written.
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 - it is open until the end
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A terminal's encoding may lack letters of a name: they are shown by number, as standard error shows them.

@@ -49,7 +49,7 @@ def open_log(
     """What the folders hold at this moment.
 
     What follows the last whole batch of a partition's last segment is not there yet: a broker may be writing it. Files
-    that are not segments are passed over, such as those of an unfinished compaction, and folders of deleted partitions.
+    that are not segments are skipped, such as those of an unfinished compaction, and folders of deleted partitions.
 
     Args:
         path: A folder, or a glob pattern of folders: each is that of a partition, named `TOPIC-NUMBER`, or holds such

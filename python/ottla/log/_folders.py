@@ -27,7 +27,8 @@ LOOKS = 5
 PAUSE = 0.2
 # A folder of a partition that is deleted, or moves to another disk, has more behind its number.
 PARTITION = re.compile(r"([a-zA-Z0-9._-]{1,249})-([0-9]{1,10})")
-# Beside the folders of partitions: where those begin of which records were deleted (KIP-107).
+# Next to the folders of partitions: the first offsets of partitions whose records were deleted
+# (KIP-107).
 STARTS = "log-start-offset-checkpoint"
 
 

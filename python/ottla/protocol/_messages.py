@@ -11,7 +11,7 @@ from ottla import _ottla
 from ottla._types import Buffer
 
 Form: TypeAlias = Literal["python", "json"]
-"""How a message stands in a dictionary: `"python"` or `"json"`, see `ottla.protocol`."""
+"""The form of a message in a dictionary: `"python"` or `"json"`, see `ottla.protocol`."""
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,8 @@ from ottla import _ottla
 from ottla.errors import ArgumentError, CorruptRecordError
 from ottla.protocol._records import DECOMPRESS_LIMIT, RecordBatch, build
 
-# Bytes that are read at once, and the most that are held: a batch of more than half of that may be taken for damage.
+# Bytes that are read at once, and the most that are held: a batch of more than half of that may be
+# reported as damaged.
 WINDOW = 4 * 2**20
 MOST = 128 * 2**20
 # An offset and the number of bytes that follow.
@@ -22,7 +23,7 @@ ZEROS = "nothing but zeros"
 
 @dataclass(frozen=True)
 class Damage:
-    """A part of a segment that is no batch and no message.
+    """A part of a segment that is neither a batch nor a message.
 
     Attributes:
         position: Its first byte, from the beginning of the segment.

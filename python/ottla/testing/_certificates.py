@@ -35,7 +35,7 @@ class Identity:
 
 
 class Certificates:
-    """An authority that nobody else trusts, with certificates for servers and clients.
+    """An authority for tests, with certificates for servers and clients.
 
     ```python
     from ottla.testing import Broker, Certificates

@@ -27,8 +27,8 @@ class Listener:
             it, all for which the broker has users or keys. `OAUTHBEARER` without a key takes unsecured tokens, so it
             must be named.
         client_auth: Whether it requests client certificates: `none`, `requested` or `required`.
-        principal: Who has a client certificate: `dn` is the whole distinguished name (`User:CN=alice,O=Example`), which
-            is Kafka's default, `cn` the common name (`User:alice`).
+        principal: The principal of a client certificate: `dn` is the whole distinguished name
+            (`User:CN=alice,O=Example`), which is Kafka's default, `cn` the common name (`User:alice`).
         advertised: The `host:port` that clients connect to, if it differs from the listening address.
     """
 

@@ -156,7 +156,7 @@ def _check(options: argparse.Namespace) -> None:
 
 
 def _refuse_neighbours(options: argparse.Namespace) -> None:
-    """Raise for the files beside segments, which hold neither records nor frames."""
+    """Raise for the files next to segments, which hold neither records nor frames."""
     if options.source is None or options.request or options.response or options.message or options.records:
         return
     path = Path(options.source)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 STEP = "  "
-# What text may hold beside letters that can be seen.
+# Characters of text besides visible letters.
 WHITE_SPACE = str.maketrans("", "", "\t\r\n")
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # Milliseconds since 1970: fields of these names, but not durations.

@@ -33,7 +33,7 @@ class Batches:
     Args:
         settings: Of the job.
         stopping: Set if no further batch may begin.
-        quiet: Whether nobody else reads Spark's log, which would show a refused batch as an error.
+        quiet: Whether the Spark log has no other reader, which would show a refused batch as an error.
     """
 
     def __init__(self, settings: Settings, stopping: threading.Event, *, quiet: bool) -> None:

@@ -66,7 +66,7 @@ class Beginning:
             self.offsets = offsets if kept is None else kept
 
     def keep(self) -> None:
-        """Keep it beside the checkpoint, unless it is there.
+        """Keep it next to the checkpoint, unless it is there.
 
         Raises:
             IngestError: Another job has just done so.

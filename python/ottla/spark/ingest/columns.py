@@ -1,7 +1,7 @@
 """What rows must have in common with the files of the Parquet folder that they are added to.
 
 A folder of Parquet has no schema of its own: readers take it from some of the files, and partitions from the names of
-folders. Files that do not fit are written without an error; then their rows are invisible, or nobody can read the
+folders. Files that do not fit are written without an error; then their rows are invisible, or no reader can read the
 folder. Delta and Iceberg have a schema and refuse such rows themselves.
 """
 
@@ -82,7 +82,7 @@ def changed(before: DataType, now: DataType, name: str = "") -> Iterator[str]:
 
 
 def _hidden(part: str) -> bool:
-    """Whether Spark passes over a file or folder of this name: `_x=1` is a partition."""
+    """Whether Spark skips a file or folder of this name: `_x=1` is a partition."""
     return part.startswith(".") or (part.startswith("_") and "=" not in part)
 
 

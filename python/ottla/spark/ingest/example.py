@@ -10,7 +10,7 @@ name = "orders"                              # how Spark and the log call this j
 [source]
 kafka.bootstrap.servers = "localhost:9092"
 subscribe = ["orders"]                       # or subscribePattern, assign
-# startingOffsets = "earliest"               # for a new checkpoint; an old one goes on where it was
+# startingOffsets = "earliest"               # for a new checkpoint; an old one continues
 value.format = "json"                        # json, avro, protobuf, csv, string; raw leaves bytes
 "value.schema" = "item string, price decimal(8,2), at timestamp"
 # "schema.registry.url" = "https://registry.example"      # Avro and Protobuf by the ids of a registry
@@ -40,7 +40,7 @@ topic = "orders-dead"                        # with reason and place in headers
 # size = "128MB"                             # about the most bytes of one, by what earlier files have; parquet only
 
 [run]
-checkpoint = "orders-checkpoint"             # a folder of this job alone: where it stands
+checkpoint = "orders-checkpoint"             # a folder of this job alone, for its offsets
 # trigger = "available-now"                  # what is there, in micro-batches, then end; "once": in a single one;
 #                                            # "30s": a micro-batch every 30 seconds, until SIGINT or SIGTERM
 

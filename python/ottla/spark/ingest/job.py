@@ -33,7 +33,7 @@ from ottla.spark.shared.offsets import Offsets
 SLOW, STARTS = "Python worker failed to connect back", 4
 # Seconds between two looks at the query.
 LOOK = 0.1
-# What a session has that nobody configured: all cores of this machine, no web page, and a log of errors alone.
+# Defaults of a session: all cores of this machine, no web interface, and a log of errors only.
 DEFAULTS = {
     "spark.master": "local[*]",
     "spark.ui.enabled": "false",

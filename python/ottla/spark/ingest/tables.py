@@ -47,7 +47,7 @@ PACKAGES: dict[FormatName, Package] = {
 
 
 def properties(table: Table) -> dict[str, str]:
-    """What a session needs for the format, beside the package."""
+    """The session properties for the format, besides the package."""
     package = PACKAGES.get(table.format)
     if package is None:
         return {}

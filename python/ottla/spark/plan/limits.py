@@ -57,7 +57,7 @@ def records_of(most_bytes: int, sizes: Offsets, record_bytes: dict[tuple[str, in
 class Patience:
     """Decides whether a trigger waits for more records (`minOffsetsPerTrigger`, `maxTriggerDelay`).
 
-    The first trigger of a query never waits, also after a restart, since nobody knows for how long records waited.
+    The first trigger of a query never waits, also after a restart, since the age of the pending records is unknown.
 
     Args:
         at_least: Records for which a trigger waits; None never waits.

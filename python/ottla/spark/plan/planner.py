@@ -24,7 +24,7 @@ class DataLossError(KafkaError):
 
 
 class DataLossWarning(UserWarning):
-    """Records are gone under failOnDataLoss=false: the query goes on with those that are left."""
+    """Records are gone under failOnDataLoss=false: the query continues with those that are left."""
 
 
 class Log(Protocol):
@@ -83,7 +83,9 @@ class Planner:
             DataLossError: `failOnDataLoss` is true.
         """
         if self._options.fail_on_data_loss:
-            raise DataLossError(f"{what}. To go on with the records that are left, set option failOnDataLoss to false")
+            raise DataLossError(
+                f"{what}. To continue with the records that are left, set option failOnDataLoss to false"
+            )
         warnings.warn(what, DataLossWarning, stacklevel=2)
 
     def batch(self, narrowing: Narrowing | None = None) -> list[Range]:

@@ -123,7 +123,7 @@ class ReadOptions:
         max_bytes: About the most bytes of keys and values of a micro-batch.
         include_headers: Whether the column `headers` is there.
         fail_on_data_loss: Whether records that are gone fail the query.
-        skip_corrupt: Whether records that cannot be read are passed over, with a warning, rather than fail the query.
+        skip_corrupt: Whether records that cannot be read are skipped, with a warning, rather than fail the query.
         poll_timeout: Seconds without progress after which a range fails.
         fetch_attempts: How often the driver requests offsets before it fails.
         fetch_interval: Seconds between these attempts.

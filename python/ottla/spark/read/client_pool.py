@@ -57,7 +57,7 @@ def producer(options: ReadOptions) -> Iterator[Producer]:
 
 
 def close_idle(options: ReadOptions) -> None:
-    """Close what is kept for these brokers, where nobody may come back for it."""
+    """Close the clients that are kept for these brokers, if no task may need them again."""
     _idle.close(lambda key: key[1] == options.bootstrap)
 
 

@@ -26,7 +26,7 @@ def pass_over(options: ReadOptions, client: Consumer, error: CorruptRecordError)
 
 
 class PassedOver:
-    """The offsets of a range that are passed over. Neighbours, of which there may be many, share a warning."""
+    """The skipped offsets of a range. Neighbours, of which there may be many, share a warning."""
 
     def __init__(self, span: Range) -> None:
         self._span = span

@@ -46,11 +46,11 @@ def _headers(bad: Bad) -> list[tuple[str, bytes]]:
 
 
 def failure(bad: Bad) -> DecodeError:
-    """The error that ends a task that goes on without no record."""
+    """The error of a task that may not skip records."""
     record = bad.record
     column = f"column {record.column}: " if record.column else ""
     error = DecodeError(
-        f"{_place(bad)} does not decode: {column}{record.reason}; to go on without such records, set option mode to "
+        f"{_place(bad)} does not decode: {column}{record.reason}; to skip such records, set option mode to "
         "PERMISSIVE or DROPMALFORMED, or option deadLetterTopic"
     )
     error.__dict__.update(

@@ -102,7 +102,7 @@ def stream_kafka(
 
 
 class _Stream:
-    """Where one stream stands, and its next batch."""
+    """The position of a stream, and its next batch."""
 
     def __init__(self, options: ReadOptions, checkpoint: Checkpoint, made: Frames, write: Write) -> None:
         from ottla.spark.read.kafka_log import planner

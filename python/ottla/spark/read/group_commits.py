@@ -16,7 +16,7 @@ LOG = logging.getLogger("ottla.spark")
 
 
 def commit(options: ReadOptions, group: str, offsets: Offsets) -> None:
-    """Commit where a group goes on, or warn that it cannot be done now.
+    """Commit offsets for a group, or warn that the commit failed for now.
 
     Raises:
         KafkaError: It will never be possible; the text names the group.

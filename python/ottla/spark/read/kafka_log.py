@@ -109,13 +109,13 @@ class KafkaLog:
         return {(at.topic, at.partition): None if record is None else record.offset for at, record in found.items()}
 
     def committed(self, group: str, partitions: list[Partition]) -> Offsets:
-        """The offsets at which a consumer group goes on; partitions without a commit are left out."""
+        """The committed offsets of a consumer group, without partitions that have none."""
         with consumer(_in_group(self._options, group)) as client:
             found = client.committed(_topic_partitions(partitions))
         return {(at.topic, at.partition): commit.offset for at, commit in found.items() if commit is not None}
 
     def commit(self, group: str, offsets: Offsets) -> None:
-        """Commit that a consumer group goes on at these offsets. It must have no members."""
+        """Commit these offsets for a consumer group, which must have no members."""
         with consumer(_in_group(self._options, group)) as client:
             client.commit({TopicPartition(*partition): offset for partition, offset in offsets.items()})
 

@@ -111,7 +111,7 @@ class Layout:
         sources: Where each comes from.
         sides: What is decoded.
         drop: Whether rows with a bad key or value are left out.
-        names_bad: Whether somebody wants to know which they are.
+        names_bad: Whether the bad records are reported.
     """
 
     schema: pa.Schema

@@ -40,7 +40,7 @@ def read(options: ReadOptions, span: Range, layout: Layout) -> Iterator[pa.Recor
     Raises:
         DataLossError: Records of the range are gone, under `failOnDataLoss`.
         KafkaTimeoutError: Nothing came for `kafkaConsumer.pollTimeoutMs`.
-        CorruptRecordError: Records cannot be read, unless option `onCorrupt` has them passed over.
+        CorruptRecordError: Records cannot be read, unless option `onCorrupt` skips them.
         DecodeError: A record does not decode, and the mode is FAILFAST.
     """
     spare_collections()
@@ -90,7 +90,7 @@ def _polled(client: Consumer, at: TopicPartition, position: int) -> tuple[Batch,
 def _behind(
     options: ReadOptions, client: Consumer, span: Range, position: int, error: CorruptRecordError, passed: "PassedOver"
 ) -> int:
-    """Go on behind records that cannot be read, and return where.
+    """Continue after records that cannot be read, and return the offset.
 
     Raises:
         CorruptRecordError: As by `pass_over`.

@@ -22,7 +22,7 @@ C = TypeVar("C", bound="Admin | Consumer | Producer")
 
 
 class IdleClients(Generic[K, C]):
-    """Clients by what they were made for. One that nobody takes is closed. None crosses a fork.
+    """Clients by what they were made for. A client that is not used again is closed. None crosses a fork.
 
     Args:
         limit: Seconds for which a client is kept.

@@ -47,7 +47,7 @@ def _has_ottla(program: str) -> bool:
 
 
 def is_a_driver() -> bool:
-    """Whether this process may make a session of its user's: it is no process of Spark, and not `ottla ingest`."""
+    """Whether this process may make a session of its user's: it is neither a Spark process nor `ottla ingest`."""
     main = sys.modules.get("__main__")
     spec = getattr(main, "__spec__", None)
     name = spec.name if spec else Path(getattr(main, "__file__", None) or "").stem

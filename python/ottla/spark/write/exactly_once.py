@@ -190,7 +190,7 @@ class Mark(NamedTuple):
         except (ValueError, TypeError, KeyError):
             raise ExactlyOnceError(
                 f"group {group} holds offset {kept.offset} with the text {kept.metadata[:80]!r}, which no write of "
-                "ottla has left there: take another appId, whose group nobody else uses"
+                "ottla has left there: use another appId, whose group no other client uses"
             ) from None
 
 
@@ -251,7 +251,7 @@ def _check(once: Once, task: Task, mark: Mark) -> None:
         whose = f"query {mark.query}" if mark.query else "batches with option version"
         raise ExactlyOnceError(
             f"appId {once.app} belongs to {whose}, which has written batch {mark.batch}: take another appId for this "
-            f"{f'query ({task.query})' if task.query else 'batch'}, or go on from the checkpoint of that query"
+            f"{f'query ({task.query})' if task.query else 'batch'}, or continue from the checkpoint of that query"
         )
     if mark.shards != once.shards:
         raise ExactlyOnceError(
