@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from types import SimpleNamespace
@@ -80,7 +81,7 @@ def group_offsets(offsets: Mapping[Any, int | OffsetAndMetadata]) -> list[Simple
     """Get partitions with offsets to commit."""
     made = []
     for partition, offset in offsets.items():
-        full = OffsetAndMetadata(offset) if isinstance(offset, int) else offset
+        full = offset if isinstance(offset, OffsetAndMetadata) else OffsetAndMetadata(operator.index(offset))
         made.append(SimpleNamespace(**vars(pair(partition)), **full._asdict()))
     return made
 
