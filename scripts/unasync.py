@@ -29,7 +29,22 @@ ROOT = Path(__file__).parent.parent
 SOURCES = ROOT / "python" / "ottla" / "aio"
 TARGETS = ROOT / "python" / "ottla" / "_sync"
 STUB = ROOT / "python" / "ottla" / "_ottla.pyi"
-MODULES = ("_admin", "_closing", "_consumer", "_producer", "_read", "_share", "_transaction", "_transform")
+MODULES = (
+    "_admin",
+    "_calls/cluster",
+    "_calls/configs",
+    "_calls/groups",
+    "_calls/security",
+    "_calls/topics",
+    "_calls/transactions",
+    "_closing",
+    "_consumer",
+    "_producer",
+    "_read",
+    "_share",
+    "_transaction",
+    "_transform",
+)
 
 # Names of asyncio, wherever they stand in code, and what threads have for them.
 NAMES = {

@@ -21,7 +21,7 @@ import importlib
 import warnings
 from typing import TYPE_CHECKING, Any, Literal  # noqa: F401 a hint of Assignor, whose module is this one
 
-from ottla import _types, errors
+from ottla import _admin, _types, errors
 from ottla._assignors import Assignor, GroupMember
 from ottla._metrics import MetricName, Metrics
 from ottla._ottla import (
@@ -47,6 +47,7 @@ from ottla.errors import KafkaError
 
 if TYPE_CHECKING:
     from ottla import aio, log, protocol, testing
+    from ottla._admin import *  # noqa: F403 its `__all__` is a part of this one
     from ottla._decoding import Decoder
     from ottla._encoding import Encoder
     from ottla._registry import RegisteredSchema, SchemaRegistry
@@ -85,6 +86,7 @@ __all__ = [
     "transform",
 ]
 __all__ += _types.__all__
+__all__ += _admin.__all__
 
 
 def __dir__() -> list[str]:
@@ -129,6 +131,8 @@ def __getattr__(name: str) -> Any:
     # Imported on first use, too: asyncio alone takes as long as all the rest.
     if name in {"aio", "log", "protocol", "testing"}:
         return importlib.import_module(f"ottla.{name}")
+    if name in _admin.__all__:
+        return getattr(_admin, name)
     if name in _ON_FIRST_USE:
         found = getattr(importlib.import_module(_ON_FIRST_USE[name]), name)
         found.__module__ = "ottla"

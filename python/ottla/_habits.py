@@ -31,8 +31,22 @@ _SHARE = {
     "assign": "consumer.subscribe(topics): the group's coordinator assigns",
 }
 _ADMIN = {
-    "create_partitions": "nothing: ottla cannot add partitions yet",
-    "describe_configs": "nothing: ottla cannot read configurations yet",
+    "alter_configs": "admin.incremental_alter_configs({('TOPIC', name): {'retention.ms': '1000'}})",
+    "alter_consumer_group_offsets": "admin.alter_group_offsets(group, offsets)",
+    "alter_streams_group_offsets": "admin.alter_group_offsets(group, offsets)",
+    "delete_consumer_group_offsets": "admin.delete_group_offsets(group, partitions)",
+    "delete_consumer_groups": "admin.delete_groups(groups)",
+    "delete_share_groups": "admin.delete_groups(groups)",
+    "delete_streams_group_offsets": "admin.delete_group_offsets(group, partitions)",
+    "delete_streams_groups": "admin.delete_groups(groups)",
+    "describe_classic_groups": "admin.describe_groups(groups)",
+    "describe_consumer_groups": "admin.describe_groups(groups)",
+    "describe_delegation_token": "admin.describe_delegation_tokens(owners)",
+    "list_client_metrics_resources": "admin.list_config_resources('CLIENT_METRICS')",
+    "list_consumer_group_offsets": "admin.list_group_offsets(groups)",
+    "list_consumer_groups": "admin.list_groups(types=['classic', 'consumer'])",
+    "list_streams_group_offsets": "admin.list_group_offsets(groups)",
+    "remove_members_from_consumer_group": "admin.remove_group_members(group, group_instance_ids)",
 }
 _BATCH = dict.fromkeys(
     ["value", "key", "topic", "partition", "offset", "timestamp", "headers", "error"],

@@ -131,3 +131,29 @@ def _headers(headers: list[tuple[str, bytes | None]]) -> str:
 
 def _number(count: int, what: str) -> str:
     return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
+def rows_table(names: list[str], rows: list[list[object]]) -> str:
+    """Make the table of rows that a call returned.
+
+    Args:
+        names: The names of the columns.
+        rows: The rows. Of more than ten, the first and the last five are shown.
+
+    Returns:
+        HTML, in which everything that brokers return is escaped.
+    """
+    heads = "".join(f"<th>{escape(name)}</th>" for name in names)
+    shown = [f"<tr>{''.join(f'<td>{_cell(value)}</td>' for value in row)}</tr>" for row in rows]
+    left_out = len(shown) - 2 * _SHOWN
+    if left_out > 0:
+        gap = f'<tr><td colspan="{len(names)}">… {_number(left_out, "row")} …</td></tr>'
+        shown = [*shown[:_SHOWN], gap, *shown[-_SHOWN:]]
+    return (
+        f"<table><caption>{_number(len(rows), 'row')}</caption>"
+        f"<thead><tr>{heads}</tr></thead><tbody>{''.join(shown)}</tbody></table>"
+    )
+
+
+def _cell(value: object) -> str:
+    return "" if value is None else _value(value)

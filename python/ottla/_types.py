@@ -401,6 +401,8 @@ class MemberDescription:
         epoch: Its epoch, in a group of the consumer protocol (KIP-848).
         target_assignment: The partitions that it is to have, sorted, in a group of the consumer protocol: what it
             lacks of them others still have to give up, or it has not heard of.
+        is_upgraded: Whether it speaks the consumer protocol itself, in a group of that protocol; None where brokers do
+            not return it (before Kafka 4.0, KIP-1099).
     """
 
     member_id: str
@@ -415,6 +417,7 @@ class MemberDescription:
     rack: str | None = None
     epoch: int | None = None
     target_assignment: list[TopicPartition] | None = None
+    is_upgraded: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -431,6 +434,9 @@ class GroupDescription:
         members: Its members, by their ids.
         epoch: Grows with each change of the members or of their topics; None in a group of the classic protocol.
         assignment_epoch: The epoch that the target assignment is for; None in a group of the classic protocol.
+        coordinator: The id of the broker that coordinates it.
+        authorized_operations: The operations on the group that the client is authorized for, such as `"DELETE"`; None
+            if the call did not request them, or the broker is too old to return them.
     """
 
     group_id: str
@@ -440,10 +446,14 @@ class GroupDescription:
     members: list[MemberDescription]
     epoch: int | None = None
     assignment_epoch: int | None = None
+    coordinator: int | None = None
+    authorized_operations: frozenset[str] | None = None
 
     @property
-    def type(self) -> Literal["classic", "consumer"]:
-        """The group's protocol: whether a member assigns, or the coordinator does (KIP-848)."""
+    def type(self) -> Literal["classic", "consumer", "share"]:
+        """The group's protocol: a member assigns, or the coordinator (KIP-848), also to several members (KIP-932)."""
+        if self.protocol_type == "share":
+            return "share"
         return "classic" if self.epoch is None else "consumer"
 
 

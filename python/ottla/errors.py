@@ -36,8 +36,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-
-from ottla._types import TopicPartition
+from typing import Any
 
 __all__ = [
     "AlreadyExistsError",
@@ -90,8 +89,9 @@ class KafkaError(Exception):
         written: For a record that was not delivered: False if it is certainly not in the log, None if that is unknown.
         may_be_done: Whether a broker may have carried out what failed, by this attempt or by an earlier one whose
             response was lost. If False, nothing was changed.
-        failures: For a call about several topics or partitions: the errors of those that failed, by name or by
-            `TopicPartition`.
+        failures: For a call about several topics, partitions, groups or the like: the errors of those that failed, by
+            name, by `TopicPartition`, or by the object that the call is about.
+        results: What such a call would have returned of the others.
     """
 
     # Attributes live in the instance's dictionary, which is what makes the default pickling keep them.
@@ -107,7 +107,8 @@ class KafkaError(Exception):
     attempts: int = 0
     written: bool | None = None
     may_be_done: bool = False
-    failures: Mapping[str | TopicPartition, KafkaError] = MappingProxyType({})
+    failures: Mapping[Any, KafkaError] = MappingProxyType({})
+    results: Mapping[Any, Any] = MappingProxyType({})
 
 
 class ConfigError(KafkaError, ValueError):

@@ -15,6 +15,7 @@ import socket
 import sys
 import threading
 import time
+import uuid
 from typing import TYPE_CHECKING, Any, Literal
 
 import ottla
@@ -43,6 +44,7 @@ CONFIG = {
     "unstable.api.versions.enable": True,
 }
 PLACE = ("t", 0)
+REPLICA = ottla.TopicPartitionReplica("t", 0, 1)
 
 
 def to_process() -> None:
@@ -459,6 +461,51 @@ def admin(scene: Scene) -> Iterator[Wait]:
         "expire_delegation_token": lambda: admin.expire_delegation_token(b"hmac", timeout=LONG),
         "describe_delegation_tokens": lambda: admin.describe_delegation_tokens(timeout=LONG),
         "client_instance_id": lambda: admin.client_instance_id(LONG),
+        "create_partitions": lambda: admin.create_partitions({"t": 2}, timeout=LONG),
+        "delete_records": lambda: admin.delete_records({PLACE: 1}, timeout=LONG),
+        "list_offsets": lambda: admin.list_offsets({PLACE: "latest"}, timeout=LONG),
+        "describe_configs": lambda: admin.describe_configs(("TOPIC", "t"), timeout=LONG),
+        "incremental_alter_configs": lambda: admin.incremental_alter_configs(
+            {("TOPIC", "t"): {"a": "b"}}, timeout=LONG
+        ),
+        "list_config_resources": lambda: admin.list_config_resources(timeout=LONG),
+        "describe_share_groups": lambda: admin.describe_share_groups("g", timeout=LONG),
+        "describe_streams_groups": lambda: admin.describe_streams_groups("g", timeout=LONG),
+        "delete_groups": lambda: admin.delete_groups("g", timeout=LONG),
+        "list_group_offsets": lambda: admin.list_group_offsets("g", timeout=LONG),
+        "alter_group_offsets": lambda: admin.alter_group_offsets("g", {PLACE: 1}, timeout=LONG),
+        "delete_group_offsets": lambda: admin.delete_group_offsets("g", [PLACE], timeout=LONG),
+        "remove_group_members": lambda: admin.remove_group_members("g", timeout=LONG),
+        "list_share_group_offsets": lambda: admin.list_share_group_offsets("g", timeout=LONG),
+        "alter_share_group_offsets": lambda: admin.alter_share_group_offsets("g", {PLACE: 1}, timeout=LONG),
+        "delete_share_group_offsets": lambda: admin.delete_share_group_offsets("g", "t", timeout=LONG),
+        "lag": lambda: admin.lag("g", timeout=LONG),
+        "reset_group_offsets": lambda: admin.reset_group_offsets("g", "latest", timeout=LONG),
+        "describe_acls": lambda: admin.describe_acls(timeout=LONG),
+        "create_acls": lambda: admin.create_acls(ottla.AclBinding("TOPIC", "t", "User:a", "READ"), timeout=LONG),
+        "delete_acls": lambda: admin.delete_acls(ottla.AclFilter(), timeout=LONG),
+        "describe_user_scram_credentials": lambda: admin.describe_user_scram_credentials(timeout=LONG),
+        "alter_user_scram_credentials": lambda: admin.alter_user_scram_credentials(
+            [ottla.ScramDeletion("a", "SCRAM-SHA-256")], timeout=LONG
+        ),
+        "describe_client_quotas": lambda: admin.describe_client_quotas(timeout=LONG),
+        "alter_client_quotas": lambda: admin.alter_client_quotas([({"user": "a"}, {"q": 1.0})], timeout=LONG),
+        "elect_leaders": lambda: admin.elect_leaders(timeout=LONG),
+        "alter_partition_reassignments": lambda: admin.alter_partition_reassignments({PLACE: [1]}, timeout=LONG),
+        "list_partition_reassignments": lambda: admin.list_partition_reassignments(timeout=LONG),
+        "describe_log_dirs": lambda: admin.describe_log_dirs(timeout=LONG),
+        "describe_replica_log_dirs": lambda: admin.describe_replica_log_dirs([REPLICA], timeout=LONG),
+        "alter_replica_log_dirs": lambda: admin.alter_replica_log_dirs({REPLICA: "/"}, timeout=LONG),
+        "list_topic_sizes": lambda: admin.list_topic_sizes(timeout=LONG),
+        "describe_features": lambda: admin.describe_features(timeout=LONG),
+        "update_features": lambda: admin.update_features({"f": 1}, timeout=LONG),
+        "describe_metadata_quorum": lambda: admin.describe_metadata_quorum(timeout=LONG),
+        "add_raft_voter": lambda: admin.add_raft_voter(1, uuid.UUID(int=1), [], timeout=LONG),
+        "remove_raft_voter": lambda: admin.remove_raft_voter(1, uuid.UUID(int=1), timeout=LONG),
+        "unregister_broker": lambda: admin.unregister_broker(1, timeout=LONG),
+        "unregister_controller": lambda: admin.unregister_controller(1, timeout=LONG),
+        "request": lambda: admin.request("DescribeCluster", timeout=LONG),
+        "find_hanging_transactions": lambda: admin.find_hanging_transactions(timeout=LONG),
     }
     for name, question in questions.items():
         yield f"Admin.{name}", ready(question)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import itertools
 import re
 from pathlib import Path
 
@@ -13,7 +14,8 @@ from ottla import _ottla, aio
 from ottla.testing import Broker
 
 ROOT = Path(__file__).parents[2]
-SOURCE = ROOT / "python" / "ottla" / "aio" / "_admin.py"
+AIO = ROOT / "python" / "ottla" / "aio"
+SOURCES = [AIO / "_admin.py", *sorted((AIO / "_calls").glob("*.py"))]
 VERBS = ROOT / "crates" / "engine" / "src" / "admin"
 
 # What every client has.
@@ -22,14 +24,21 @@ OF_CLIENTS = {"client_instance_id", "close", "metrics"}
 OTHER_NAMES = {"force_terminate_transaction": "fence_producers"}
 
 
+def names(keyword: ast.keyword) -> set[str]:
+    """The names of an argument, or of those that a function of `ottla._admin.arguments` returns in a dict."""
+    return {keyword.arg} if keyword.arg else {"timestamp", "shift", "offsets"}
+
+
 def calls() -> dict[str, list[tuple[str, set[str]]]]:
     """The calls of the core in each public method: their names, and the names of their arguments."""
-    (facade,) = (node for node in ast.parse(SOURCE.read_text()).body if isinstance(node, ast.ClassDef))
+    bodies = [
+        node.body for path in SOURCES for node in ast.parse(path.read_text()).body if isinstance(node, ast.ClassDef)
+    ]
     found = {}
-    for method in facade.body:
+    for method in itertools.chain.from_iterable(bodies):
         if isinstance(method, ast.FunctionDef | ast.AsyncFunctionDef) and not method.name.startswith("_"):
             found[method.name] = [
-                (ast.literal_eval(node.args[0]), {keyword.arg or "**" for keyword in node.keywords})
+                (ast.literal_eval(node.args[0]), set(itertools.chain.from_iterable(map(names, node.keywords))))
                 for node in ast.walk(method)
                 if isinstance(node, ast.Call) and ast.unparse(node.func) == "self._core.call"
             ]
@@ -41,7 +50,7 @@ CALLS = {name: made for name, made in calls().items() if name not in OF_CLIENTS}
 
 def test_the_methods_are_those_of_both_facades():
     for facade in (ottla.Admin, aio.Admin):
-        assert {name for name in vars(facade) if not name.startswith("_")} == CALLS.keys() | OF_CLIENTS
+        assert {name for name in dir(facade) if not name.startswith("_")} == CALLS.keys() | OF_CLIENTS
 
 
 @pytest.mark.parametrize("method", CALLS)

@@ -502,6 +502,28 @@ impl Core {
         Ok(())
     }
 
+    /// Puts other settings in the place of those of a topic. Nodes of a cluster of several keep theirs.
+    pub(crate) fn alter_topic(&self, name: &str, values: Values) -> Result<(), TopicError> {
+        if self.membership.is_some() {
+            let message = "a cluster of several nodes keeps the settings of its topics";
+            return Err(TopicError::new(ErrorCode::INVALID_REQUEST, message));
+        }
+        let mut topics = self.topics.write();
+        let topic = topics.by_name(name).cloned();
+        let topic = topic.ok_or_else(|| unknown_topic(name))?;
+        for replica in &topic.partitions {
+            let config = self.settings.log_config(&values);
+            replica.lock().log().set_config(config);
+        }
+        topics.insert(Topic {
+            name: topic.name.clone(),
+            id: topic.id,
+            values,
+            partitions: topic.partitions.clone(),
+        });
+        self.write_settings(&topics)
+    }
+
     /// Deletes a topic, its data and the offsets committed for it.
     pub(crate) fn delete_topic(&self, name: &str, now: Now) -> Result<(), TopicError> {
         if is_internal(name) {

@@ -3,35 +3,58 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use ottla_protocol::form::FormError;
 use ottla_protocol::header;
+use ottla_protocol::json::Json;
 use ottla_protocol::messages::offset_fetch_request::OffsetFetchRequestTopic;
 use ottla_protocol::messages::{
     AddOffsetsToTxnRequest, AddOffsetsToTxnResponse, AddPartitionsToTxnRequest,
-    AddPartitionsToTxnResponse, ApiVersionsRequest, ApiVersionsResponse,
-    ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse, ConsumerGroupHeartbeatRequest,
-    ConsumerGroupHeartbeatResponse, CreateDelegationTokenRequest, CreateDelegationTokenResponse,
-    CreateTopicsRequest, CreateTopicsResponse, DeleteTopicsRequest, DeleteTopicsResponse,
-    DescribeClusterRequest, DescribeClusterResponse, DescribeDelegationTokenRequest,
+    AddPartitionsToTxnResponse, AddRaftVoterRequest, AddRaftVoterResponse,
+    AlterClientQuotasRequest, AlterClientQuotasResponse, AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse, AlterReplicaLogDirsRequest, AlterReplicaLogDirsResponse,
+    AlterShareGroupOffsetsRequest, AlterShareGroupOffsetsResponse,
+    AlterUserScramCredentialsRequest, AlterUserScramCredentialsResponse, ApiVersionsRequest,
+    ApiVersionsResponse, ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse,
+    ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse, CreateAclsRequest,
+    CreateAclsResponse, CreateDelegationTokenRequest, CreateDelegationTokenResponse,
+    CreatePartitionsRequest, CreatePartitionsResponse, CreateTopicsRequest, CreateTopicsResponse,
+    DeleteAclsRequest, DeleteAclsResponse, DeleteGroupsRequest, DeleteGroupsResponse,
+    DeleteRecordsRequest, DeleteRecordsResponse, DeleteShareGroupOffsetsRequest,
+    DeleteShareGroupOffsetsResponse, DeleteTopicsRequest, DeleteTopicsResponse,
+    DescribeAclsRequest, DescribeAclsResponse, DescribeClientQuotasRequest,
+    DescribeClientQuotasResponse, DescribeClusterRequest, DescribeClusterResponse,
+    DescribeConfigsRequest, DescribeConfigsResponse, DescribeDelegationTokenRequest,
     DescribeDelegationTokenResponse, DescribeGroupsRequest, DescribeGroupsResponse,
-    DescribeProducersRequest, DescribeProducersResponse, DescribeTransactionsRequest,
-    DescribeTransactionsResponse, EndTxnRequest, EndTxnResponse, ExpireDelegationTokenRequest,
-    ExpireDelegationTokenResponse, FetchRequest, FetchResponse, FindCoordinatorRequest,
-    FindCoordinatorResponse, GetTelemetrySubscriptionsRequest, GetTelemetrySubscriptionsResponse,
-    HeartbeatRequest, HeartbeatResponse, InitProducerIdRequest, InitProducerIdResponse,
-    JoinGroupRequest, JoinGroupResponse, LeaveGroupRequest, LeaveGroupResponse, ListGroupsRequest,
-    ListGroupsResponse, ListOffsetsRequest, ListOffsetsResponse, ListTransactionsRequest,
+    DescribeLogDirsRequest, DescribeLogDirsResponse, DescribeProducersRequest,
+    DescribeProducersResponse, DescribeQuorumRequest, DescribeQuorumResponse,
+    DescribeShareGroupOffsetsRequest, DescribeShareGroupOffsetsResponse,
+    DescribeTransactionsRequest, DescribeTransactionsResponse, DescribeUserScramCredentialsRequest,
+    DescribeUserScramCredentialsResponse, ElectLeadersRequest, ElectLeadersResponse, EndTxnRequest,
+    EndTxnResponse, ExpireDelegationTokenRequest, ExpireDelegationTokenResponse, FetchRequest,
+    FetchResponse, FindCoordinatorRequest, FindCoordinatorResponse,
+    GetTelemetrySubscriptionsRequest, GetTelemetrySubscriptionsResponse, HeartbeatRequest,
+    HeartbeatResponse, IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse,
+    InitProducerIdRequest, InitProducerIdResponse, JoinGroupRequest, JoinGroupResponse,
+    LeaveGroupRequest, LeaveGroupResponse, ListConfigResourcesRequest, ListConfigResourcesResponse,
+    ListGroupsRequest, ListGroupsResponse, ListOffsetsRequest, ListOffsetsResponse,
+    ListPartitionReassignmentsRequest, ListPartitionReassignmentsResponse, ListTransactionsRequest,
     ListTransactionsResponse, MetadataRequest, MetadataResponse, OffsetCommitRequest,
-    OffsetCommitResponse, OffsetFetchRequest, OffsetFetchResponse, OffsetForLeaderEpochRequest,
-    OffsetForLeaderEpochResponse, ProduceRequest, ProduceResponse, PushTelemetryRequest,
-    PushTelemetryResponse, RenewDelegationTokenRequest, RenewDelegationTokenResponse,
+    OffsetCommitResponse, OffsetDeleteRequest, OffsetDeleteResponse, OffsetFetchRequest,
+    OffsetFetchResponse, OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse, ProduceRequest,
+    ProduceResponse, PushTelemetryRequest, PushTelemetryResponse, RemoveRaftVoterRequest,
+    RemoveRaftVoterResponse, RenewDelegationTokenRequest, RenewDelegationTokenResponse,
     SaslAuthenticateRequest, SaslAuthenticateResponse, SaslHandshakeRequest, SaslHandshakeResponse,
     ShareAcknowledgeRequest, ShareAcknowledgeResponse, ShareFetchRequest, ShareFetchResponse,
-    ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse, SyncGroupRequest, SyncGroupResponse,
-    TxnOffsetCommitRequest, TxnOffsetCommitResponse, WriteTxnMarkersRequest,
-    WriteTxnMarkersResponse,
+    ShareGroupDescribeRequest, ShareGroupDescribeResponse, ShareGroupHeartbeatRequest,
+    ShareGroupHeartbeatResponse, StreamsGroupDescribeRequest, StreamsGroupDescribeResponse,
+    SyncGroupRequest, SyncGroupResponse, TxnOffsetCommitRequest, TxnOffsetCommitResponse,
+    UnregisterBrokerRequest, UnregisterBrokerResponse, UnregisterControllerRequest,
+    UnregisterControllerResponse, UpdateFeaturesRequest, UpdateFeaturesResponse,
+    WriteTxnMarkersRequest, WriteTxnMarkersResponse,
 };
 use ottla_protocol::{ApiKey, DecodeError, EncodeError, Frame};
 use rustc_hash::FxHashMap;
+use serde_json::Value;
 
 use crate::error::{Error, Kind};
 use crate::release::{self, Era};
@@ -100,12 +123,33 @@ macro_rules! apis {
             }
         }
 
+        impl Response {
+            /// The answer in the JSON of Kafka's own converters.
+            pub(crate) fn to_json(&self, version: i16) -> Value {
+                match self {
+                    $(Response::$api(body) => body.to_json(version),)*
+                }
+            }
+        }
+
+        /// The request of `api` with these fields, in the JSON of Kafka's own converters. Fields of the message itself that are left
+        /// out have their defaults. `None` for an API that no request here has.
+        pub(crate) fn from_json(api: ApiKey, fields: &Value, version: i16) -> Option<Result<Request, FormError>> {
+            match api {
+                $(ApiKey::$api => Some({
+                    let fields = over(<$request>::default().to_json(version), fields);
+                    <$request>::from_json(&fields, version).map(Request::$api)
+                }),)*
+                _ => None,
+            }
+        }
+
         /// Each API with the highest version that this crate can speak.
         #[cfg(test)]
         pub(crate) const HIGHEST: &[(ApiKey, i16)] = &[$((ApiKey::$api, $max),)*];
 
         /// The versions of `api` that this crate can speak.
-        fn spoken(api: ApiKey) -> Option<(i16, i16)> {
+        pub(crate) fn spoken(api: ApiKey) -> Option<(i16, i16)> {
             match api {
                 $(ApiKey::$api => Some(($min, $max)),)*
                 _ => None,
@@ -120,7 +164,7 @@ apis! {
     // Batches of magic 2 begin with Produce 3 and Fetch 4, timestamps with Produce 2 and Fetch 2.
     Produce: ProduceRequest => ProduceResponse, 0..=13, throttles from 6;
     Fetch: FetchRequest => FetchResponse, 0..=17, throttles from 8;
-    ListOffsets: ListOffsetsRequest => ListOffsetsResponse, 0..=10, throttles from 3;
+    ListOffsets: ListOffsetsRequest => ListOffsetsResponse, 0..=11, throttles from 3;
     OffsetForLeaderEpoch: OffsetForLeaderEpochRequest => OffsetForLeaderEpochResponse, 0..=4, throttles from 3;
     Metadata: MetadataRequest => MetadataResponse, 0..=13, throttles from 6;
     ApiVersions: ApiVersionsRequest => ApiVersionsResponse, 0..=4, throttles from 2;
@@ -159,12 +203,57 @@ apis! {
     RenewDelegationToken: RenewDelegationTokenRequest => RenewDelegationTokenResponse, 0..=2, throttles from 1;
     ExpireDelegationToken: ExpireDelegationTokenRequest => ExpireDelegationTokenResponse, 0..=2, throttles from 1;
     DescribeDelegationToken: DescribeDelegationTokenRequest => DescribeDelegationTokenResponse, 0..=3, throttles from 1;
+    CreatePartitions: CreatePartitionsRequest => CreatePartitionsResponse, 0..=3, throttles from 2;
+    DeleteRecords: DeleteRecordsRequest => DeleteRecordsResponse, 0..=2, throttles from 1;
+    DescribeConfigs: DescribeConfigsRequest => DescribeConfigsResponse, 0..=4, throttles from 2;
+    IncrementalAlterConfigs: IncrementalAlterConfigsRequest => IncrementalAlterConfigsResponse, 0..=1, throttles from 0;
+    ListConfigResources: ListConfigResourcesRequest => ListConfigResourcesResponse, 0..=1, throttles from 0;
+    ShareGroupDescribe: ShareGroupDescribeRequest => ShareGroupDescribeResponse, 1..=1, throttles from 1;
+    StreamsGroupDescribe: StreamsGroupDescribeRequest => StreamsGroupDescribeResponse, 0..=1, throttles from 0;
+    DeleteGroups: DeleteGroupsRequest => DeleteGroupsResponse, 0..=3, throttles from 1;
+    OffsetDelete: OffsetDeleteRequest => OffsetDeleteResponse, 0..=0, throttles from 0;
+    DescribeShareGroupOffsets: DescribeShareGroupOffsetsRequest => DescribeShareGroupOffsetsResponse, 0..=1, throttles from 0;
+    AlterShareGroupOffsets: AlterShareGroupOffsetsRequest => AlterShareGroupOffsetsResponse, 0..=0, throttles from 0;
+    DeleteShareGroupOffsets: DeleteShareGroupOffsetsRequest => DeleteShareGroupOffsetsResponse, 0..=0, throttles from 0;
+    DescribeAcls: DescribeAclsRequest => DescribeAclsResponse, 0..=3, throttles from 1;
+    CreateAcls: CreateAclsRequest => CreateAclsResponse, 0..=3, throttles from 1;
+    DeleteAcls: DeleteAclsRequest => DeleteAclsResponse, 0..=3, throttles from 1;
+    DescribeUserScramCredentials: DescribeUserScramCredentialsRequest => DescribeUserScramCredentialsResponse, 0..=0, throttles from 0;
+    AlterUserScramCredentials: AlterUserScramCredentialsRequest => AlterUserScramCredentialsResponse, 0..=0, throttles from 0;
+    DescribeClientQuotas: DescribeClientQuotasRequest => DescribeClientQuotasResponse, 0..=1, throttles from 0;
+    AlterClientQuotas: AlterClientQuotasRequest => AlterClientQuotasResponse, 0..=1, throttles from 0;
+    ElectLeaders: ElectLeadersRequest => ElectLeadersResponse, 0..=2, throttles from 0;
+    AlterPartitionReassignments: AlterPartitionReassignmentsRequest => AlterPartitionReassignmentsResponse, 0..=1, throttles from 0;
+    ListPartitionReassignments: ListPartitionReassignmentsRequest => ListPartitionReassignmentsResponse, 0..=0, throttles from 0;
+    AlterReplicaLogDirs: AlterReplicaLogDirsRequest => AlterReplicaLogDirsResponse, 0..=2, throttles from 1;
+    DescribeLogDirs: DescribeLogDirsRequest => DescribeLogDirsResponse, 0..=5, throttles from 1;
+    UpdateFeatures: UpdateFeaturesRequest => UpdateFeaturesResponse, 0..=2, throttles from 0;
+    DescribeQuorum: DescribeQuorumRequest => DescribeQuorumResponse, 0..=2;
+    AddRaftVoter: AddRaftVoterRequest => AddRaftVoterResponse, 0..=1, throttles from 0;
+    RemoveRaftVoter: RemoveRaftVoterRequest => RemoveRaftVoterResponse, 0..=0, throttles from 0;
+    UnregisterBroker: UnregisterBrokerRequest => UnregisterBrokerResponse, 0..=0, throttles from 0;
+    UnregisterController: UnregisterControllerRequest => UnregisterControllerResponse, 0..=0, throttles from 0;
     // SaslHandshake 1 puts the mechanism's bytes into SaslAuthenticate (KIP-152); after 0 they have no headers.
     SaslHandshake: SaslHandshakeRequest => SaslHandshakeResponse, 0..=1;
     SaslAuthenticate: SaslAuthenticateRequest => SaslAuthenticateResponse, 0..=2;
     // Their throttle time is about metrics, and the next push comes after the interval anyway (KIP-714).
     GetTelemetrySubscriptions: GetTelemetrySubscriptionsRequest => GetTelemetrySubscriptionsResponse, 0..=0;
     PushTelemetry: PushTelemetryRequest => PushTelemetryResponse, 0..=0;
+}
+
+/// The defaults with these fields over them.
+fn over(defaults: Value, fields: &Value) -> Value {
+    match (defaults, fields) {
+        (Value::Object(mut all), Value::Object(fields)) => {
+            all.extend(
+                fields
+                    .iter()
+                    .map(|(name, value)| (name.clone(), value.clone())),
+            );
+            Value::Object(all)
+        }
+        (_, fields) => fields.clone(),
+    }
 }
 
 impl Request {

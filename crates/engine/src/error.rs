@@ -2,6 +2,7 @@
 //!
 //! One type serves every operation: what differs between operations is which of the optional facts are known.
 
+use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
@@ -118,15 +119,49 @@ struct Facts {
     may_be_done: bool,
     evidence: Option<Evidence>,
     failures: Vec<(Item, Error)>,
+    successes: Option<Successes>,
 }
 
-/// An item of a call about many: a topic, a group or the like by its name, or a partition.
+/// The values of the items of a call that did not fail, of the type that the call returns.
+#[derive(Clone)]
+struct Successes(Arc<dyn Any + Send + Sync>);
+
+impl fmt::Debug for Successes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Successes")
+    }
+}
+
+/// They do not count when errors are compared.
+impl PartialEq for Successes {
+    fn eq(&self, _: &Successes) -> bool {
+        true
+    }
+}
+
+impl Eq for Successes {}
+
+/// An item of a call about many: a topic, a group or the like by its name, a partition, or an object with some fields.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Item {
     /// By its name.
     Name(String),
+    /// By its id.
+    Number(i64),
+    /// Nothing, as a part of an item.
+    Nothing,
     /// A partition of a topic.
     Partition(Arc<str>, i32),
+    /// Several parts.
+    Tuple(Vec<Item>),
+    /// The name of its class, and its fields by their names.
+    Object(&'static str, Vec<(&'static str, Item)>),
+}
+
+impl From<i32> for Item {
+    fn from(number: i32) -> Item {
+        Item::Number(number.into())
+    }
 }
 
 impl From<String> for Item {
@@ -171,6 +206,7 @@ impl Error {
             may_be_done: false,
             evidence: None,
             failures: Vec::new(),
+            successes: None,
         }))
     }
 
@@ -292,6 +328,18 @@ impl Error {
         let (_, mut first) = failures.first()?.clone();
         Arc::make_mut(&mut first.0).failures = failures;
         Some(first)
+    }
+
+    /// Adds the values of the items that did not fail.
+    #[must_use]
+    pub(crate) fn with_successes(mut self, successes: impl Any + Send + Sync) -> Error {
+        Arc::make_mut(&mut self.0).successes = Some(Successes(Arc::new(successes)));
+        self
+    }
+
+    /// The values of the items that did not fail, if they are of this type.
+    pub fn successes<T: Any>(&self) -> Option<&T> {
+        self.0.successes.as_ref()?.0.downcast_ref()
     }
 
     /// What it tells about the age of the broker.

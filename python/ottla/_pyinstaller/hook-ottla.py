@@ -5,6 +5,7 @@ hiddenimports = [
     "asyncio",
     "collections.abc",
     "datetime",
+    "ottla._admin",
     "ottla._assignors",
     "ottla._callbacks",
     "ottla._decoding",

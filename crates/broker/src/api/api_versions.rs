@@ -47,15 +47,7 @@ impl Api for ApiVersionsRequest {
 /// The features of the cluster that clients look at (KIP-584): which groups (KIP-848, KIP-932) and transactions
 /// (KIP-890) it has.
 fn features(release: Release, version: i16) -> ApiVersionsResponse {
-    let levels = [
-        ("group.version", release.group_version()),
-        ("share.version", release.share_version()),
-        ("transaction.version", release.transaction_version()),
-    ];
-    let levels = levels
-        .into_iter()
-        .filter_map(|(name, level)| Some((name, level?)));
-    let levels: Vec<(&'static str, i16)> = levels.collect();
+    let levels = levels(release);
     if levels.is_empty() {
         return ApiVersionsResponse::default();
     }
@@ -81,6 +73,19 @@ fn features(release: Release, version: i16) -> ApiVersionsResponse {
         finalized_features: finalized.collect(),
         ..Default::default()
     }
+}
+
+/// The features with their levels.
+pub(super) fn levels(release: Release) -> Vec<(&'static str, i16)> {
+    let levels = [
+        ("group.version", release.group_version()),
+        ("share.version", release.share_version()),
+        ("transaction.version", release.transaction_version()),
+    ];
+    let levels = levels.into_iter();
+    levels
+        .filter_map(|(name, level)| Some((name, level?)))
+        .collect()
 }
 
 /// The APIs of telemetry are named only where it is wanted, as in Kafka.

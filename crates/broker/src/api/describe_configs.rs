@@ -62,6 +62,10 @@ fn describe(
                 .topic_rows(&topic.values)
                 .filter(|(key, ..)| wanted(key))
                 .map(shown)
+                .map(|row| DescribeConfigsResourceResult {
+                    read_only: false,
+                    ..row
+                })
                 .collect())
         }
         GROUP => {

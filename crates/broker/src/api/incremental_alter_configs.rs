@@ -1,4 +1,4 @@
-//! IncrementalAlterConfigs, versions 0 and 1 (KIP-339): of the settings of groups. Those of topics and brokers stay as they are.
+//! IncrementalAlterConfigs, versions 0 and 1 (KIP-339): of the settings of topics and groups. Those of brokers stay as they are.
 
 use ottla_protocol::messages::incremental_alter_configs_request::{
     AlterConfigsResource, AlterableConfig,
@@ -8,13 +8,16 @@ use ottla_protocol::messages::{IncrementalAlterConfigsRequest, IncrementalAlterC
 use ottla_protocol::{ErrorCode, Versions};
 
 use super::{Api, Cx, Outcome};
-use crate::config::group_key;
+use crate::config::{TOPIC_KEYS, ValueType, group_key};
 use crate::group::OwnSettings;
 use crate::security::acl::{Operation, Resource};
 
+const TOPIC: i8 = 2;
 const GROUP: i8 = 32;
 const SET: i8 = 0;
 const DELETE: i8 = 1;
+const APPEND: i8 = 2;
+const SUBTRACT: i8 = 3;
 
 impl Api for IncrementalAlterConfigsRequest {
     const HANDLED: Versions = Versions { min: 0, max: 1 };
@@ -47,8 +50,11 @@ fn alter(
     validate_only: bool,
 ) -> Result<(), (ErrorCode, String)> {
     let name = &*resource.resource_name;
+    if resource.resource_type == TOPIC {
+        return alter_topic(cx, resource, validate_only);
+    }
     if resource.resource_type != GROUP {
-        let message = "this broker changes the settings of groups only";
+        let message = "this broker changes the settings of topics and groups only";
         return Err((ErrorCode::INVALID_REQUEST, message.to_owned()));
     }
     let allowed = cx.check(Operation::AlterConfigs, Resource::group(name));
@@ -68,6 +74,74 @@ fn alter(
         cx.core.group_settings.set(name, own);
     }
     Ok(())
+}
+
+/// The settings of a topic, which hold at once.
+fn alter_topic(
+    cx: &Cx<'_>,
+    resource: &AlterConfigsResource,
+    validate_only: bool,
+) -> Result<(), (ErrorCode, String)> {
+    let name = &*resource.resource_name;
+    let allowed = cx.check(Operation::AlterConfigs, Resource::topic(name));
+    allowed.map_err(|code| (code, code.name().to_owned()))?;
+    let missing = |code| (code, format!("there is no topic \"{name}\""));
+    let mut values = cx.core.topic(name).map_err(missing)?.values.clone();
+    for config in &resource.configs {
+        let key = &*config.name;
+        let value = match (config.config_operation, config.value.as_deref()) {
+            (SET, Some(value)) => value.to_owned(),
+            (DELETE, _) => {
+                values.remove(key);
+                continue;
+            }
+            (APPEND | SUBTRACT, Some(value)) => {
+                let is_list = TOPIC_KEYS
+                    .iter()
+                    .any(|known| known.name == key && matches!(known.kind, ValueType::ListOf(_)));
+                if !is_list {
+                    let message = format!("{key} is no list that could be appended to");
+                    return Err((ErrorCode::INVALID_CONFIG, message));
+                }
+                let (current, _) = cx.core.settings.topic_value(&values, key);
+                listed(current, value, config.config_operation == APPEND)
+            }
+            (_, None) => {
+                let message = format!("{key}: there is nothing to set it to");
+                return Err((ErrorCode::INVALID_REQUEST, message));
+            }
+            (operation, _) => {
+                let message = format!("{key}: there is no operation {operation}");
+                return Err((ErrorCode::INVALID_REQUEST, message));
+            }
+        };
+        let set = values.set(TOPIC_KEYS, key, &value);
+        set.map_err(|what| (ErrorCode::INVALID_CONFIG, what))?;
+    }
+    if validate_only {
+        return Ok(());
+    }
+    let altered = cx.core.alter_topic(name, values);
+    altered.map_err(|error| (error.code, error.message))
+}
+
+/// A list with these items more, or less.
+fn listed(current: &str, items: &str, adds: bool) -> String {
+    let split = |text: &str| -> Vec<String> {
+        let words = text.split(',').map(str::trim);
+        let words = words.filter(|word| !word.is_empty());
+        words.map(str::to_owned).collect()
+    };
+    let mut all = split(current);
+    for item in split(items) {
+        let there = all.iter().position(|each| *each == item);
+        match (adds, there) {
+            (true, None) => all.push(item),
+            (false, Some(place)) => drop(all.remove(place)),
+            _ => {}
+        }
+    }
+    all.join(",")
 }
 
 fn apply(own: &mut OwnSettings, config: &AlterableConfig) -> Result<(), (ErrorCode, String)> {

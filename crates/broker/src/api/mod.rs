@@ -7,6 +7,8 @@ mod acls;
 mod add_offsets_to_txn;
 mod add_partitions_to_txn;
 mod alter_client_quotas;
+mod alter_partition_reassignments;
+mod alter_replica_log_dirs;
 mod alter_share_group_offsets;
 mod alter_user_scram_credentials;
 mod api_versions;
@@ -28,10 +30,12 @@ mod describe_cluster;
 mod describe_configs;
 mod describe_delegation_token;
 mod describe_groups;
+mod describe_log_dirs;
 mod describe_producers;
 mod describe_share_group_offsets;
 mod describe_transactions;
 mod describe_user_scram_credentials;
+mod elect_leaders;
 mod end_txn;
 mod expire_delegation_token;
 mod fetch;
@@ -42,6 +46,7 @@ mod incremental_alter_configs;
 mod init_producer_id;
 mod join_group;
 mod leave_group;
+mod list_config_resources;
 mod list_groups;
 mod list_offsets;
 mod list_transactions;
@@ -53,6 +58,7 @@ mod offset_for_leader_epoch;
 mod offsets;
 mod produce;
 mod push_telemetry;
+mod quorum;
 mod renew_delegation_token;
 mod sasl_authenticate;
 mod sasl_handshake;
@@ -61,6 +67,7 @@ mod share_fetch;
 mod share_group_describe;
 mod share_group_heartbeat;
 mod shared;
+mod streams_group_describe;
 mod sync_group;
 #[cfg(test)]
 mod tests;
@@ -77,22 +84,28 @@ use std::time::Instant;
 use bytes::Bytes;
 use ottla_protocol::header::{self, RequestHeader};
 use ottla_protocol::messages::{
-    AddOffsetsToTxnRequest, AddPartitionsToTxnRequest, AlterClientQuotasRequest,
+    AddOffsetsToTxnRequest, AddPartitionsToTxnRequest, AddRaftVoterRequest,
+    AlterClientQuotasRequest, AlterPartitionReassignmentsRequest, AlterReplicaLogDirsRequest,
     AlterShareGroupOffsetsRequest, AlterUserScramCredentialsRequest, ApiVersionsRequest,
     ConsumerGroupDescribeRequest, ConsumerGroupHeartbeatRequest, CreateAclsRequest,
     CreateDelegationTokenRequest, CreatePartitionsRequest, CreateTopicsRequest, DeleteAclsRequest,
     DeleteGroupsRequest, DeleteRecordsRequest, DeleteShareGroupOffsetsRequest, DeleteTopicsRequest,
     DescribeAclsRequest, DescribeClientQuotasRequest, DescribeClusterRequest,
     DescribeConfigsRequest, DescribeDelegationTokenRequest, DescribeGroupsRequest,
-    DescribeProducersRequest, DescribeShareGroupOffsetsRequest, DescribeTransactionsRequest,
-    DescribeUserScramCredentialsRequest, EndTxnRequest, ExpireDelegationTokenRequest, FetchRequest,
-    FindCoordinatorRequest, GetTelemetrySubscriptionsRequest, HeartbeatRequest,
-    IncrementalAlterConfigsRequest, InitProducerIdRequest, JoinGroupRequest, LeaveGroupRequest,
-    ListGroupsRequest, ListOffsetsRequest, ListTransactionsRequest, MetadataRequest,
-    OffsetCommitRequest, OffsetDeleteRequest, OffsetFetchRequest, OffsetForLeaderEpochRequest,
-    ProduceRequest, PushTelemetryRequest, RenewDelegationTokenRequest, SaslAuthenticateRequest,
+    DescribeLogDirsRequest, DescribeProducersRequest, DescribeQuorumRequest,
+    DescribeShareGroupOffsetsRequest, DescribeTransactionsRequest,
+    DescribeUserScramCredentialsRequest, ElectLeadersRequest, EndTxnRequest,
+    ExpireDelegationTokenRequest, FetchRequest, FindCoordinatorRequest,
+    GetTelemetrySubscriptionsRequest, HeartbeatRequest, IncrementalAlterConfigsRequest,
+    InitProducerIdRequest, JoinGroupRequest, LeaveGroupRequest, ListConfigResourcesRequest,
+    ListGroupsRequest, ListOffsetsRequest, ListPartitionReassignmentsRequest,
+    ListTransactionsRequest, MetadataRequest, OffsetCommitRequest, OffsetDeleteRequest,
+    OffsetFetchRequest, OffsetForLeaderEpochRequest, ProduceRequest, PushTelemetryRequest,
+    RemoveRaftVoterRequest, RenewDelegationTokenRequest, SaslAuthenticateRequest,
     SaslHandshakeRequest, ShareAcknowledgeRequest, ShareFetchRequest, ShareGroupDescribeRequest,
-    ShareGroupHeartbeatRequest, SyncGroupRequest, TxnOffsetCommitRequest, WriteTxnMarkersRequest,
+    ShareGroupHeartbeatRequest, StreamsGroupDescribeRequest, SyncGroupRequest,
+    TxnOffsetCommitRequest, UnregisterBrokerRequest, UnregisterControllerRequest,
+    UpdateFeaturesRequest, WriteTxnMarkersRequest,
 };
 use ottla_protocol::refusal::{Refusal, Refuse};
 use ottla_protocol::{ApiKey, ErrorCode, Frame, Reader, Response, Str, Versions};
@@ -539,6 +552,19 @@ apis! {
     DescribeShareGroupOffsets => DescribeShareGroupOffsetsRequest,
     AlterShareGroupOffsets => AlterShareGroupOffsetsRequest,
     DeleteShareGroupOffsets => DeleteShareGroupOffsetsRequest,
+    ListConfigResources => ListConfigResourcesRequest,
+    DescribeLogDirs => DescribeLogDirsRequest,
+    AlterReplicaLogDirs => AlterReplicaLogDirsRequest,
+    ElectLeaders => ElectLeadersRequest,
+    AlterPartitionReassignments => AlterPartitionReassignmentsRequest,
+    ListPartitionReassignments => ListPartitionReassignmentsRequest,
+    DescribeQuorum => DescribeQuorumRequest,
+    AddRaftVoter => AddRaftVoterRequest,
+    RemoveRaftVoter => RemoveRaftVoterRequest,
+    UnregisterBroker => UnregisterBrokerRequest,
+    UnregisterController => UnregisterControllerRequest,
+    UpdateFeatures => UpdateFeaturesRequest,
+    StreamsGroupDescribe => StreamsGroupDescribeRequest,
 }
 
 /// The operations that there are on a resource, as bits (KIP-430).

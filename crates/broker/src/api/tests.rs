@@ -380,7 +380,20 @@ fn every_release_answers_every_version_it_tells_and_no_other() {
     at_every_version::<ShareFetchRequest>(&bench);
     at_every_version::<ShareGroupDescribeRequest>(&bench);
     at_every_version::<ShareGroupHeartbeatRequest>(&bench);
-    assert_eq!(HANDLED.len(), 57, "an API is missing above");
+    at_every_version::<AddRaftVoterRequest>(&bench);
+    at_every_version::<AlterPartitionReassignmentsRequest>(&bench);
+    at_every_version::<AlterReplicaLogDirsRequest>(&bench);
+    at_every_version::<DescribeLogDirsRequest>(&bench);
+    at_every_version::<DescribeQuorumRequest>(&bench);
+    at_every_version::<ElectLeadersRequest>(&bench);
+    at_every_version::<ListConfigResourcesRequest>(&bench);
+    at_every_version::<ListPartitionReassignmentsRequest>(&bench);
+    at_every_version::<RemoveRaftVoterRequest>(&bench);
+    at_every_version::<StreamsGroupDescribeRequest>(&bench);
+    at_every_version::<UnregisterBrokerRequest>(&bench);
+    at_every_version::<UnregisterControllerRequest>(&bench);
+    at_every_version::<UpdateFeaturesRequest>(&bench);
+    assert_eq!(HANDLED.len(), 70, "an API is missing above");
 }
 
 #[test]

@@ -2,24 +2,28 @@
 
 use bytes::Bytes;
 use ottla_protocol::messages::{
-    AddOffsetsToTxnResponse, AddPartitionsToTxnResponse, AlterClientQuotasResponse,
+    AddOffsetsToTxnResponse, AddPartitionsToTxnResponse, AddRaftVoterResponse,
+    AlterClientQuotasResponse, AlterPartitionReassignmentsResponse, AlterReplicaLogDirsResponse,
     AlterShareGroupOffsetsResponse, AlterUserScramCredentialsResponse, ApiVersionsResponse,
     ConsumerGroupDescribeResponse, ConsumerGroupHeartbeatResponse, CreateAclsResponse,
     CreateDelegationTokenResponse, CreatePartitionsResponse, CreateTopicsResponse,
     DeleteAclsResponse, DeleteGroupsResponse, DeleteRecordsResponse,
     DeleteShareGroupOffsetsResponse, DeleteTopicsResponse, DescribeAclsResponse,
     DescribeClientQuotasResponse, DescribeClusterResponse, DescribeConfigsResponse,
-    DescribeDelegationTokenResponse, DescribeGroupsResponse, DescribeProducersResponse,
-    DescribeShareGroupOffsetsResponse, DescribeTransactionsResponse,
-    DescribeUserScramCredentialsResponse, EndTxnResponse, ExpireDelegationTokenResponse,
-    FetchResponse, FindCoordinatorResponse, GetTelemetrySubscriptionsResponse, HeartbeatResponse,
-    IncrementalAlterConfigsResponse, InitProducerIdResponse, JoinGroupResponse, LeaveGroupResponse,
-    ListGroupsResponse, ListOffsetsResponse, ListTransactionsResponse, MetadataResponse,
-    OffsetCommitResponse, OffsetDeleteResponse, OffsetFetchResponse, OffsetForLeaderEpochResponse,
-    ProduceResponse, PushTelemetryResponse, RenewDelegationTokenResponse, SaslAuthenticateResponse,
+    DescribeDelegationTokenResponse, DescribeGroupsResponse, DescribeLogDirsResponse,
+    DescribeProducersResponse, DescribeQuorumResponse, DescribeShareGroupOffsetsResponse,
+    DescribeTransactionsResponse, DescribeUserScramCredentialsResponse, ElectLeadersResponse,
+    EndTxnResponse, ExpireDelegationTokenResponse, FetchResponse, FindCoordinatorResponse,
+    GetTelemetrySubscriptionsResponse, HeartbeatResponse, IncrementalAlterConfigsResponse,
+    InitProducerIdResponse, JoinGroupResponse, LeaveGroupResponse, ListConfigResourcesResponse,
+    ListGroupsResponse, ListOffsetsResponse, ListPartitionReassignmentsResponse,
+    ListTransactionsResponse, MetadataResponse, OffsetCommitResponse, OffsetDeleteResponse,
+    OffsetFetchResponse, OffsetForLeaderEpochResponse, ProduceResponse, PushTelemetryResponse,
+    RemoveRaftVoterResponse, RenewDelegationTokenResponse, SaslAuthenticateResponse,
     SaslHandshakeResponse, ShareAcknowledgeResponse, ShareFetchResponse,
-    ShareGroupDescribeResponse, ShareGroupHeartbeatResponse, SyncGroupResponse,
-    TxnOffsetCommitResponse, WriteTxnMarkersResponse,
+    ShareGroupDescribeResponse, ShareGroupHeartbeatResponse, StreamsGroupDescribeResponse,
+    SyncGroupResponse, TxnOffsetCommitResponse, UnregisterBrokerResponse,
+    UnregisterControllerResponse, UpdateFeaturesResponse, WriteTxnMarkersResponse,
 };
 
 use crate::security::Throttle;
@@ -50,6 +54,18 @@ macro_rules! throttled {
 }
 
 throttled! {
+    ListConfigResourcesResponse,
+    DescribeLogDirsResponse,
+    AlterReplicaLogDirsResponse,
+    ElectLeadersResponse,
+    AlterPartitionReassignmentsResponse,
+    ListPartitionReassignmentsResponse,
+    AddRaftVoterResponse,
+    RemoveRaftVoterResponse,
+    UnregisterBrokerResponse,
+    UnregisterControllerResponse,
+    UpdateFeaturesResponse,
+    StreamsGroupDescribeResponse,
     AddOffsetsToTxnResponse,
     AddPartitionsToTxnResponse,
     DescribeProducersResponse,
@@ -131,6 +147,10 @@ impl Throttled for ShareFetchResponse {
     fn throttle(&mut self, throttle: Throttle) {
         self.throttle_time_ms = milliseconds(throttle);
     }
+}
+
+impl Throttled for DescribeQuorumResponse {
+    fn throttle(&mut self, _: Throttle) {}
 }
 
 impl Throttled for SaslHandshakeResponse {

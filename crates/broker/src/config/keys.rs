@@ -846,6 +846,11 @@ impl Values {
         Ok(())
     }
 
+    /// Forgets the value set for `name`, if one was.
+    pub(crate) fn remove(&mut self, name: &str) {
+        self.0.remove(name);
+    }
+
     /// The value set for `name`, if one was.
     pub(crate) fn set_value(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str)

@@ -430,7 +430,11 @@ impl Settings {
         }
     }
 
-    fn topic_value<'a>(&'a self, topic: &'a Values, name: &str) -> (&'a str, ConfigSource) {
+    pub(crate) fn topic_value<'a>(
+        &'a self,
+        topic: &'a Values,
+        name: &str,
+    ) -> (&'a str, ConfigSource) {
         if let Some(value) = topic.set_value(name) {
             return (value, ConfigSource::Topic);
         }

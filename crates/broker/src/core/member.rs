@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use ottla_protocol::{ErrorCode, Uuid};
+use ottla_protocol::{ErrorCode, Str, Uuid};
 use parking_lot::Mutex;
 
 use super::{Core, ONLY_NODE, coordinator_in, partition_of};
@@ -29,6 +29,46 @@ impl Core {
     pub(crate) fn controller_node(&self) -> i32 {
         let membership = self.membership.as_ref();
         membership.map_or(ONLY_NODE, |it| it.controller.controller())
+    }
+
+    /// Makes a node in sync the leader of a partition.
+    ///
+    /// # Errors
+    /// Why it is not.
+    pub(crate) fn move_leader(&self, topic: &str, index: i32, to: i32) -> Result<(), String> {
+        match &self.membership {
+            Some(membership) => membership.controller.move_leader(topic, index, to),
+            None => Ok(()),
+        }
+    }
+
+    /// Makes the first of these nodes that is up the leader of a partition, in sync or not.
+    ///
+    /// # Errors
+    /// None is up.
+    pub(crate) fn elect_unclean(&self, topic: &str, index: i32, to: &[i32]) -> Result<(), String> {
+        let Some(membership) = &self.membership else {
+            return Ok(());
+        };
+        let controller = &membership.controller;
+        match to.iter().find(|node| controller.is_up(**node)) {
+            Some(node) => controller.elect_unclean(topic, index, *node),
+            None => Err(format!("no replica of {topic}-{index} is up")),
+        }
+    }
+
+    /// Where the log of the cluster's metadata ends: after each change of a topic.
+    pub(crate) fn metadata_end(&self) -> i64 {
+        let changes = self.topics.read().version();
+        i64::try_from(changes).unwrap_or(i64::MAX).saturating_add(1)
+    }
+
+    /// The folder of its logs.
+    pub(crate) fn log_dir(&self) -> Str {
+        match &self.folder {
+            Some(folder) => folder.root().display().to_string().into(),
+            None => Str::from_static("/memory"),
+        }
     }
 
     /// A topic as it was decided, whether or not this node has heard of it: what changes of topics go by.

@@ -28,6 +28,13 @@ impl GroupSettings {
         self.0.lock().get(group).cloned().unwrap_or_default()
     }
 
+    /// The groups that something was set for, sorted.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let all = self.0.lock();
+        let set = all.iter().filter(|(_, own)| !own.is_empty());
+        set.map(|(name, _)| name.clone()).collect()
+    }
+
     /// Puts `own` in the place of what was set.
     pub(crate) fn set(&self, group: &str, own: OwnSettings) {
         self.0.lock().insert(group.to_owned(), own);

@@ -78,6 +78,11 @@ impl Folder {
         Ok((folder, cluster_id))
     }
 
+    /// Where it is.
+    pub(crate) fn root(&self) -> &Path {
+        &self.root
+    }
+
     /// Lets another broker open the folder.
     pub(crate) fn release(&self) -> Result<(), BrokerError> {
         FileExt::unlock(&self.lock).map_err(BrokerError::io(&self.root))

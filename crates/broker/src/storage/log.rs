@@ -594,6 +594,17 @@ impl Log {
         self.learnt.producers.expire(until);
     }
 
+    /// Takes new settings, which hold from the next append on.
+    pub(crate) fn set_config(&mut self, config: LogConfig) {
+        self.config = config;
+    }
+
+    /// The size of all segments, in bytes.
+    pub(crate) fn bytes(&self) -> u64 {
+        let sealed = self.sealed.iter().map(Segment::size);
+        sealed.sum::<u64>() + self.active.size()
+    }
+
     /// How many segments there are.
     pub(crate) fn segments(&self) -> usize {
         self.sealed.len() + 1

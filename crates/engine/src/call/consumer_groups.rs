@@ -8,7 +8,7 @@ use ottla_protocol::messages::consumer_group_describe_response::{
 };
 use ottla_protocol::{ApiKey, ErrorCode};
 
-use super::groups::{GroupDescription, MemberDescription};
+use super::groups::{GroupDescription, MemberDescription, authorized};
 use super::interface::results;
 use super::membership::CONSUMER;
 use super::{About, Asked, Call, Target, partitions};
@@ -21,6 +21,8 @@ use crate::error::Error;
 pub struct DescribeConsumerGroups {
     /// The groups' ids.
     pub groups: Vec<Arc<str>>,
+    /// Whether to return the operations that the client is authorized for.
+    pub operations: bool,
 }
 
 impl Call for DescribeConsumerGroups {
@@ -44,6 +46,7 @@ impl Call for DescribeConsumerGroups {
         let wanted = items.iter().filter_map(|item| self.groups.get(*item));
         Request::ConsumerGroupDescribe(ConsumerGroupDescribeRequest {
             group_ids: wanted.map(|group| (&**group).into()).collect(),
+            include_authorized_operations: self.operations,
             ..Default::default()
         })
     }
@@ -56,7 +59,7 @@ impl Call for DescribeConsumerGroups {
             let group = self.groups.get(asked.item)?;
             let mut rows = answer.groups.iter();
             let row = rows.find(|row| *row.group_id == **group)?;
-            Some(described(row).map_err(|error| error.group_is(group)))
+            Some(described(row, asked).map_err(|error| error.group_is(group)))
         })
     }
 
@@ -65,7 +68,7 @@ impl Call for DescribeConsumerGroups {
     }
 }
 
-fn described(row: &DescribedGroup) -> Result<GroupDescription, Error> {
+fn described(row: &DescribedGroup, asked: &Asked) -> Result<GroupDescription, Error> {
     let code = ErrorCode(row.error_code);
     if code.is_error() {
         return Err(Error::from_code(code, row.error_message.as_deref()));
@@ -80,6 +83,8 @@ fn described(row: &DescribedGroup) -> Result<GroupDescription, Error> {
         members,
         epoch: Some(row.group_epoch),
         assignment_epoch: Some(row.assignment_epoch),
+        coordinator: asked.node,
+        authorized_operations: authorized(row.authorized_operations),
     })
 }
 
@@ -111,6 +116,7 @@ fn described_member(row: &Member) -> MemberDescription {
             .as_ref()
             .filter(|it| !it.is_empty())
             .map(|it| it.to_string()),
+        is_upgraded: Some(row.member_type == 1).filter(|_| row.member_type >= 0),
     }
 }
 

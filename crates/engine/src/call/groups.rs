@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use super::interface::{listed, results};
 use super::membership::CONSUMER;
-use super::values::{bytes, known_partitions};
+use super::values::{Rows, bytes, known_partitions, operations};
 use super::{About, Asked, Call, Target, partitions};
 use crate::api::{Request, Response};
 use crate::cluster::CoordinatorType;
@@ -38,22 +38,46 @@ pub struct GroupListing {
     pub group_type: Option<String>,
 }
 
-/// Lists all groups that the client may see.
-#[derive(Clone, Copy, Debug, Deserialize)]
-pub struct ListGroups;
+/// The first versions of ListGroups that filter by states (KIP-518) and by types (KIP-848).
+const FILTERS: (i16, i16) = (4, 5);
+
+/// Lists groups that the client may see. An empty filter lets all pass.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub struct ListGroups {
+    /// Only those in these states, such as `Stable` (since Kafka 2.6).
+    pub states: Vec<String>,
+    /// Only those of these types, such as `share` (since Kafka 3.8).
+    pub types: Vec<String>,
+    /// Only those of these protocol types, such as `consumer`.
+    pub protocol_types: Vec<String>,
+}
 
 impl Call for ListGroups {
     type Found = Vec<GroupListing>;
     /// Sorted by id.
-    type Answer = Vec<GroupListing>;
+    type Answer = Rows<GroupListing>;
     const API: ApiKey = ApiKey::ListGroups;
+
+    fn versions(&self) -> (i16, i16) {
+        let least = match (self.states.is_empty(), self.types.is_empty()) {
+            (_, false) => FILTERS.1,
+            (false, true) => FILTERS.0,
+            (true, true) => 0,
+        };
+        (least, i16::MAX)
+    }
 
     fn target(&self, _: usize) -> Target {
         Target::EveryNode
     }
 
     fn request(&self, _: &[usize], _: &About<'_>) -> Request {
-        Request::ListGroups(ListGroupsRequest::default())
+        let texts = |all: &[String]| all.iter().map(|text| text.as_str().into()).collect();
+        Request::ListGroups(ListGroupsRequest {
+            states_filter: texts(&self.states),
+            types_filter: texts(&self.types),
+            ..Default::default()
+        })
     }
 
     fn take(&self, _: &[Asked], response: Response) -> Vec<Result<Self::Found, Error>> {
@@ -71,11 +95,14 @@ impl Call for ListGroups {
             state: known(&row.group_state),
             group_type: known(&row.group_type),
         });
-        vec![Ok(rows.collect())]
+        let wanted = |row: &GroupListing| {
+            self.protocol_types.is_empty() || self.protocol_types.contains(&row.protocol_type)
+        };
+        vec![Ok(rows.filter(wanted).collect())]
     }
 
     fn merge(self, found: Vec<Result<Self::Found, Error>>) -> Result<Self::Answer, Error> {
-        listed(found, |row| &row.group_id)
+        listed(found, |row| &row.group_id).map(Rows)
     }
 }
 
@@ -111,6 +138,8 @@ pub struct MemberDescription {
     pub subscribed_pattern: Option<String>,
     /// Its `client.rack`.
     pub rack: Option<String>,
+    /// Whether it speaks the consumer protocol itself, in a group of that protocol; brokers before 4.0 do not return it (KIP-1099).
+    pub is_upgraded: Option<bool>,
 }
 
 /// A group as its coordinator describes it.
@@ -131,6 +160,20 @@ pub struct GroupDescription {
     pub epoch: Option<i32>,
     /// The group's epoch that the target assignment is for, in a group of the consumer protocol.
     pub assignment_epoch: Option<i32>,
+    /// The id of the broker that coordinates it.
+    pub coordinator: Option<i32>,
+    /// The operations that the client is authorized for: bit n is the operation with Kafka's code n. `None` if the call did not
+    /// request them, or the broker is too old to return them.
+    #[serde(serialize_with = "operations")]
+    pub authorized_operations: Option<i32>,
+}
+
+/// The first version of DescribeGroups that returns authorized operations (KIP-430).
+const FIRST_WITH_OPERATIONS: i16 = 3;
+
+/// The bits of authorized operations, in an answer that has them.
+pub(crate) fn authorized(bits: i32) -> Option<i32> {
+    Some(bits).filter(|bits| *bits != i32::MIN)
 }
 
 /// Describes groups. An item is a group.
@@ -138,6 +181,8 @@ pub struct GroupDescription {
 pub struct DescribeGroups {
     /// The groups' ids.
     pub groups: Vec<Arc<str>>,
+    /// Whether to return the operations that the client is authorized for.
+    pub operations: bool,
 }
 
 impl Call for DescribeGroups {
@@ -157,10 +202,12 @@ impl Call for DescribeGroups {
         }
     }
 
-    fn request(&self, items: &[usize], _: &About<'_>) -> Request {
+    fn request(&self, items: &[usize], about: &About<'_>) -> Request {
         let wanted = items.iter().filter_map(|item| self.groups.get(*item));
         Request::DescribeGroups(DescribeGroupsRequest {
             groups: wanted.map(|group| (&**group).into()).collect(),
+            include_authorized_operations: self.operations
+                && about.version >= FIRST_WITH_OPERATIONS,
             ..Default::default()
         })
     }
@@ -173,7 +220,7 @@ impl Call for DescribeGroups {
             let group = self.groups.get(asked.item)?;
             let mut rows = answer.groups.iter();
             let row = rows.find(|row| *row.group_id == **group)?;
-            Some(described(row, asked.version).map_err(|error| error.group_is(group)))
+            Some(described(row, asked).map_err(|error| error.group_is(group)))
         })
     }
 
@@ -182,12 +229,12 @@ impl Call for DescribeGroups {
     }
 }
 
-fn described(row: &DescribedGroup, version: i16) -> Result<GroupDescription, Error> {
+fn described(row: &DescribedGroup, asked: &Asked) -> Result<GroupDescription, Error> {
     let code = ErrorCode(row.error_code);
     if code.is_error() {
         return Err(Error::from_code(code, row.error_message.as_deref()));
     }
-    if version < FIRST_WITH_NOT_FOUND && *row.group_state == *"Dead" {
+    if asked.version < FIRST_WITH_NOT_FOUND && *row.group_state == *"Dead" {
         let text = "there is no such group";
         return Err(Error::from_code(ErrorCode::GROUP_ID_NOT_FOUND, Some(text)));
     }
@@ -206,6 +253,8 @@ fn described(row: &DescribedGroup, version: i16) -> Result<GroupDescription, Err
         members,
         epoch: None,
         assignment_epoch: None,
+        coordinator: asked.node,
+        authorized_operations: authorized(row.authorized_operations),
     })
 }
 
@@ -233,6 +282,7 @@ fn described_member(row: &DescribedGroupMember, consumes: bool) -> MemberDescrip
             topics.into_iter().collect()
         }),
         subscribed_pattern: None,
+        is_upgraded: None,
     }
 }
 

@@ -21,6 +21,11 @@ pub trait Call: fmt::Debug + Send + 'static {
     /// The API.
     const API: ApiKey;
 
+    /// The API, for a call that can be about any.
+    fn api(&self) -> ApiKey {
+        Self::API
+    }
+
     /// The lowest and the highest version that can carry it.
     fn versions(&self) -> (i16, i16) {
         (0, i16::MAX)
@@ -95,7 +100,7 @@ pub enum Retry {
 }
 
 impl Retry {
-    pub(super) fn after_pause_if(is_retried: bool) -> Retry {
+    pub(crate) fn after_pause_if(is_retried: bool) -> Retry {
         match is_retried {
             true => Retry::AfterPause,
             false => Retry::Never,
@@ -121,6 +126,8 @@ pub struct Asked {
     pub repeated: bool,
     /// The version of request and answer.
     pub version: i16,
+    /// The id of the broker that answered, if the link leads to a known one.
+    pub node: Option<i32>,
 }
 
 /// What a request may depend on.
@@ -132,6 +139,8 @@ pub struct About<'a> {
     pub view: &'a Metadata,
     /// The settings.
     pub config: &'a Config,
+    /// The time that the broker may take, in ms, for requests that name it.
+    pub timeout_ms: i32,
 }
 
 /// The error about an item that an answer leaves out.

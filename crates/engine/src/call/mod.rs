@@ -23,7 +23,7 @@ mod describe_topics;
 mod epoch_ends;
 mod fence_producers;
 mod group_offsets;
-mod groups;
+pub(crate) mod groups;
 mod init_producer_id;
 pub(crate) mod interface;
 mod list_offsets;
@@ -83,5 +83,5 @@ pub use self::transactional::{GroupOffset, TransactionProtocol};
 pub use self::transactions::{
     DescribeTransactions, ListTransactions, TransactionDescription, TransactionListing,
 };
-pub use self::values::{ByItem, FROZENSET, TopicPartition, UUID};
+pub use self::values::{ByItem, FROZENSET, ROWS, Rows, TopicPartition, UUID};
 pub use crate::change::CallId;

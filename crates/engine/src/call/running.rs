@@ -282,17 +282,17 @@ impl<C: Call> Running<C> {
     /// The version to use on `link`.
     fn version(&self, cluster: &Cluster, link: LinkId) -> Result<i16, Error> {
         let (least, most) = self.call.versions();
-        let version = cluster.version(link, C::API, most)?;
+        let version = cluster.version(link, self.call.api(), most)?;
         if version >= least {
             return Ok(version);
         }
-        let what = format!("{} {least}", C::API.name());
-        let needed = release::first_with_version(C::API, least);
+        let what = format!("{} {least}", self.call.api().name());
+        let needed = release::first_with_version(self.call.api(), least);
         Err(match cluster.speaks(Some(link)) {
             Some((address, versions)) => versions.lacks(&what, needed).at(address),
             None => Error::new(Kind::Unreachable, "the connection is not up"),
         }
-        .calling(C::API.name()))
+        .calling(self.call.api().name()))
     }
 
     /// Retries after a pause, with targets that are looked up anew.
@@ -338,7 +338,7 @@ impl<C: Call> Run for Running<C> {
         match last.or(failed) {
             Some(error) => error.clone(),
             None => Error::new(Kind::Timeout, format!("no answer within {waited} ms"))
-                .calling(C::API.name()),
+                .calling(self.call.api().name()),
         }
     }
 
@@ -374,10 +374,13 @@ impl<C: Call> Run for Running<C> {
                 .iter()
                 .filter_map(|slot| self.slots.get(*slot).map(|slot| slot.item))
                 .collect();
+            let left = self.deadline.saturating_duration_since(now);
+            let timeout = left.min(self.call.patience(cluster.config()));
             let about = About {
                 version,
                 view: cluster.view(),
                 config: cluster.config(),
+                timeout_ms: i32::try_from(timeout.as_millis()).unwrap_or(i32::MAX),
             };
             let request = self.call.request(&items, &about);
             for slot in &slots {
@@ -403,6 +406,7 @@ impl<C: Call> Run for Running<C> {
         response: Response,
     ) {
         let version = self.version(cluster, link).unwrap_or(0);
+        let node = cluster.node_of(link).map(|(node, _)| node);
         let items: Vec<_> = slots
             .iter()
             .filter_map(|slot| self.slots.get(*slot))
@@ -410,13 +414,15 @@ impl<C: Call> Run for Running<C> {
                 item: slot.item,
                 repeated: slot.repeated,
                 version,
+                node,
             })
             .collect();
         let broker = cluster.address_of(link);
         self.answers += 1;
         let attempts = self.attempts;
+        let api = self.call.api().name();
         let named = |error: Error| {
-            let error = error.calling(C::API.name()).after(attempts);
+            let error = error.calling(api).after(attempts);
             match &broker {
                 Some(address) => error.at(address),
                 None => error,

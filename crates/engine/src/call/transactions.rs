@@ -9,10 +9,10 @@ use ottla_protocol::{ApiKey, ErrorCode};
 use serde::{Deserialize, Serialize};
 
 use super::interface::{listed, results};
-use super::{About, Asked, Call, Target, partitions, values};
+use super::{About, Asked, Call, Rows, Target, partitions, values};
 use crate::api::{Request, Response};
 use crate::cluster::CoordinatorType;
-use crate::error::Error;
+use crate::error::{Error, Kind};
 
 /// A transactional id as its coordinator lists it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -25,22 +25,50 @@ pub struct TransactionListing {
     pub state: String,
 }
 
-/// Lists all transactional ids that the client may see.
-#[derive(Clone, Copy, Debug, Deserialize)]
-pub struct ListTransactions;
+/// The first versions of ListTransactions that filter by duration (KIP-994) and by a pattern (KIP-1152).
+const FILTERS: (i16, i16) = (1, 2);
+
+/// Lists transactional ids that the client may see. An empty filter lets all pass.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub struct ListTransactions {
+    /// Only those in these states, such as `Ongoing`.
+    pub states: Vec<String>,
+    /// Only those of producers with these ids.
+    pub producer_ids: Vec<i64>,
+    /// Only those whose transaction is open for longer, in ms; since Kafka 3.8.
+    pub longer_than_ms: Option<i64>,
+    /// Only those that match this regular expression of RE2/J; since Kafka 4.1.
+    pub pattern: Option<String>,
+}
 
 impl Call for ListTransactions {
     type Found = Vec<TransactionListing>;
     /// Sorted by transactional id.
-    type Answer = Vec<TransactionListing>;
+    type Answer = Rows<TransactionListing>;
     const API: ApiKey = ApiKey::ListTransactions;
+
+    fn versions(&self) -> (i16, i16) {
+        let least = match (&self.longer_than_ms, &self.pattern) {
+            (_, Some(_)) => FILTERS.1,
+            (Some(_), None) => FILTERS.0,
+            (None, None) => 0,
+        };
+        (least, i16::MAX)
+    }
 
     fn target(&self, _: usize) -> Target {
         Target::EveryNode
     }
 
     fn request(&self, _: &[usize], _: &About<'_>) -> Request {
-        Request::ListTransactions(ListTransactionsRequest::default())
+        let states = self.states.iter().map(|text| text.as_str().into());
+        Request::ListTransactions(ListTransactionsRequest {
+            state_filters: states.collect(),
+            producer_id_filters: self.producer_ids.clone(),
+            duration_filter: self.longer_than_ms.unwrap_or(-1),
+            transactional_id_pattern: self.pattern.as_deref().map(Into::into),
+            ..Default::default()
+        })
     }
 
     fn take(&self, _: &[Asked], response: Response) -> Vec<Result<Self::Found, Error>> {
@@ -50,6 +78,10 @@ impl Call for ListTransactions {
         let code = ErrorCode(answer.error_code);
         if code.is_error() {
             return vec![Err(Error::from_code(code, None))];
+        }
+        if let Some(state) = answer.unknown_state_filters.first() {
+            let text = format!("the broker knows no state {state:?} of transactions");
+            return vec![Err(Error::new(Kind::Argument, text))];
         }
         let rows = answer.transaction_states.iter();
         let rows = rows.map(|row| TransactionListing {
@@ -61,7 +93,7 @@ impl Call for ListTransactions {
     }
 
     fn merge(self, found: Vec<Result<Self::Found, Error>>) -> Result<Self::Answer, Error> {
-        listed(found, |row| &row.transactional_id)
+        listed(found, |row| &row.transactional_id).map(Rows)
     }
 }
 

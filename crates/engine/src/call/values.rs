@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use serde::de::Visitor;
-use serde::ser::{SerializeMap, SerializeStruct};
+use serde::ser::{SerializeMap, SerializeStruct, SerializeTuple};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::error::{Error, Item};
@@ -14,11 +14,11 @@ use crate::error::{Error, Item};
 #[derive(Clone, Debug)]
 pub struct ByItem<V>(pub Vec<(Item, V)>);
 
-impl<V> ByItem<V> {
+impl<V: Send + Sync + 'static> ByItem<V> {
     /// Each item with its value, if none failed.
     ///
     /// # Errors
-    /// The error of the first item that failed, with those of all.
+    /// The error of the first item that failed, with those of all, and with the values of the others ([`Error::successes`]).
     pub(crate) fn new<I: Into<Item>>(
         items: Vec<I>,
         found: Vec<Result<V, Error>>,
@@ -31,9 +31,28 @@ impl<V> ByItem<V> {
             }
         }
         match Error::first_of(failures) {
-            Some(error) => Err(error),
+            Some(error) => Err(error.with_successes(ByItem(values))),
             None => Ok(ByItem(values)),
         }
+    }
+
+    /// Each item with its value.
+    pub(crate) fn of<I: Into<Item>>(values: impl IntoIterator<Item = (I, V)>) -> ByItem<V> {
+        let values = values.into_iter();
+        ByItem(values.map(|(item, value)| (item.into(), value)).collect())
+    }
+}
+
+/// The name of a newtype around a list that callers get as a table.
+pub const ROWS: &str = "Rows";
+
+/// A list of rows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rows<T>(pub Vec<T>);
+
+impl<T: Serialize> Serialize for Rows<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_newtype_struct(ROWS, &self.0)
     }
 }
 
@@ -51,13 +70,29 @@ impl Serialize for Item {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
             Item::Name(name) => serializer.serialize_str(name),
+            Item::Number(number) => serializer.serialize_i64(*number),
+            Item::Nothing => serializer.serialize_none(),
             Item::Partition(topic, number) => partition(topic, *number, serializer),
+            Item::Tuple(parts) => {
+                let mut tuple = serializer.serialize_tuple(parts.len())?;
+                for part in parts {
+                    tuple.serialize_element(part)?;
+                }
+                tuple.end()
+            }
+            Item::Object(class, fields) => {
+                let mut object = serializer.serialize_struct(class, fields.len())?;
+                for (name, value) in fields {
+                    object.serialize_field(name, value)?;
+                }
+                object.end()
+            }
         }
     }
 }
 
 /// A partition, as an argument.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 pub struct TopicPartition {
     /// The topic.
     #[serde(deserialize_with = "name")]

@@ -69,6 +69,7 @@ fn operations_are_requested_where_metadata_has_them() {
             version,
             view: &view,
             config: &config,
+            timeout_ms: 0,
         };
         let call = ClusterMetadata { operations: true };
         let Request::Metadata(request) = call.request(&[0], &about) else {

@@ -31,7 +31,7 @@ fn listed(rows: &[(&str, &str)]) -> Response {
 #[test]
 fn groups_come_from_every_broker_once_each() {
     let mut script = admin(&[]);
-    let id = ask(&mut script, ListGroups, 10);
+    let id = ask(&mut script, ListGroups::default(), 10);
     let asked = script.run();
     assert_eq!(asked.len(), 2);
     script.answer(&asked[0], listed(&[("b", "Stable"), ("moved", "")]));
@@ -46,6 +46,7 @@ fn groups_come_from_every_broker_once_each() {
     script.answer(&again[0], listed(&[("a", ""), ("moved", "")]));
     let found = script.engine.take_answer(&id).unwrap().unwrap();
     let found: Vec<_> = found
+        .0
         .iter()
         .map(|group| (&*group.group_id, group.state.as_deref()))
         .collect();
@@ -55,7 +56,7 @@ fn groups_come_from_every_broker_once_each() {
 #[test]
 fn one_broker_that_refuses_to_list_hides_nothing_in_silence() {
     let mut script = admin(&[]);
-    let id = ask(&mut script, ListTransactions, 10);
+    let id = ask(&mut script, ListTransactions::default(), 10);
     let asked = script.run();
     let row = list_transactions_response::TransactionState {
         transactional_id: "x".into(),
@@ -84,6 +85,7 @@ fn one_broker_that_refuses_to_list_hides_nothing_in_silence() {
 fn describe(groups: &[&str]) -> DescribeGroups {
     DescribeGroups {
         groups: groups.iter().map(|group| Arc::from(*group)).collect(),
+        operations: false,
     }
 }
 
@@ -207,6 +209,7 @@ fn groups_of_the_consumer_protocol_are_described_with_their_epochs_and_targets()
     let mut script = admin(&[]);
     let call = DescribeConsumerGroups {
         groups: vec!["g".into(), "classic".into()],
+        operations: false,
     };
     let (id, asked) = at_coordinator(&mut script, call);
     let has = |numbers: &[i32]| row::Assignment {
@@ -388,7 +391,7 @@ fn a_transaction_is_described_by_its_coordinator_also_after_it_moved() {
 fn brokers_before_3_0_know_no_calls_about_transactions() {
     let mut script = admin(&[]);
     script.versions = Versions::of(Era::V0_9);
-    let id = ask(&mut script, ListTransactions, 10);
+    let id = ask(&mut script, ListTransactions::default(), 10);
     script.run();
     let error = script.engine.take_answer(&id).unwrap().unwrap_err();
     assert_eq!(error.kind(), Kind::Unsupported);

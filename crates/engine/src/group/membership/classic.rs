@@ -310,6 +310,7 @@ impl Membership {
         }
         let call = DescribeGroups {
             groups: vec![Arc::clone(&self.group)],
+            operations: false,
         };
         let deadline = now + self.config.session_timeout;
         self.classic.describing = Some(core.start(now, call, deadline));

@@ -166,8 +166,13 @@ impl<'de> Deserializer<'de> for Argument<'_> {
 
     ints! {
         deserialize_i16: visit_i16,
+        deserialize_u16: visit_u16,
         deserialize_i32: visit_i32,
         deserialize_i64: visit_i64,
+    }
+
+    fn deserialize_f64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Failed> {
+        visitor.visit_f64(self.extracted()?)
     }
 
     fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Failed> {
@@ -275,6 +280,6 @@ impl<'de> Deserializer<'de> for Argument<'_> {
     }
 
     forward_to_deserialize_any! {
-        i8 i128 u8 u16 u32 u64 u128 f32 f64 char str byte_buf unit unit_struct tuple_struct enum identifier ignored_any
+        i8 i128 u8 u32 u64 u128 f32 char str byte_buf unit unit_struct tuple_struct enum identifier ignored_any
     }
 }

@@ -1,4 +1,4 @@
-//! From the outcome of a verb to Python: a struct becomes the class of its name in `ottla._types`, called with the struct's fields
+//! From the outcome of a verb to Python: a struct becomes the class of its name in `ottla._admin`, called with the struct's fields
 //! as keywords.
 
 use std::cell::RefCell;
@@ -6,11 +6,12 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 
 use ottla_client::Error;
-use ottla_client::verbs::{FROZENSET, UUID};
+use ottla_client::verbs::{FROZENSET, ROWS, UUID};
 use pyo3::IntoPyObjectExt;
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyFrozenSet, PyList, PyModule, PyString, PyTuple};
+use serde::de::{Expected, Unexpected};
 use serde::ser::{
     Impossible, Serialize, SerializeMap, SerializeSeq, SerializeStruct, SerializeTuple, Serializer,
 };
@@ -35,23 +36,35 @@ impl serde::de::Error for Failed {
     fn custom<T: Display>(text: T) -> Failed {
         Failed(PyTypeError::new_err(text.to_string()))
     }
+
+    fn invalid_value(found: Unexpected<'_>, wanted: &dyn Expected) -> Failed {
+        let found = match found {
+            Unexpected::Str(text) => format!("{text:?}"),
+            other => other.to_string(),
+        };
+        Failed(PyValueError::new_err(format!("{found} is not {wanted}")))
+    }
 }
 
 /// The Python value of an outcome.
 ///
 /// # Errors
-/// The error of the call. Where it stands for those of many items, its `failures` has them all; it is the first of them.
-pub(super) fn to_python(
+/// The error of the call. Where it stands for those of many items, its `failures` has them all, and its `results` the values of the
+/// others; it is the first of them.
+pub(super) fn to_python<T: Serialize + 'static>(
     py: Python<'_>,
-    outcome: Result<impl Serialize, Error>,
+    outcome: Result<T, Error>,
 ) -> PyResult<Py<PyAny>> {
     let classes = Classes {
-        module: calls::module(py, "ottla._types")?,
+        module: calls::module(py, "ottla._admin")?,
         found: RefCell::default(),
     };
     match outcome {
         Ok(outcome) => Ok(classes.object(&outcome)?.unbind()),
-        Err(error) => Err(classes.error(py, &error)?),
+        Err(error) => {
+            let successes = error.successes::<T>().map(|found| classes.object(found));
+            Err(classes.error(py, &error, successes.transpose()?)?)
+        }
     }
 }
 
@@ -78,7 +91,12 @@ impl<'py> Classes<'py> {
             .map_err(|Failed(error)| error)
     }
 
-    fn error(&self, py: Python<'py>, error: &Error) -> PyResult<PyErr> {
+    fn error(
+        &self,
+        py: Python<'py>,
+        error: &Error,
+        successes: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<PyErr> {
         let raised = errors::to_python(py, error);
         let Some(((first, _), others)) = error.failures().split_first() else {
             return Ok(raised);
@@ -90,6 +108,9 @@ impl<'py> Classes<'py> {
             failures.set_item(self.object(item)?, error)?;
         }
         raised.value(py).setattr("failures", failures)?;
+        if let Some(successes) = successes {
+            raised.value(py).setattr("results", successes)?;
+        }
         Ok(raised)
     }
 }
@@ -175,6 +196,7 @@ impl<'a, 'py> Serializer for Results<'a, 'py> {
                 let items = made.cast_into::<PyList>().map_err(PyErr::from)?;
                 Ok(PyFrozenSet::new(self.py(), items)?.into_any())
             }
+            ROWS => Ok(self.0.get(ROWS)?.guarded_call((made,))?),
             UUID => {
                 let bytes = made.extract()?;
                 Ok(scalars::uuid(self.py(), bytes)?.into_bound(self.py()))
@@ -312,7 +334,7 @@ impl<'py> SerializeMap for Entries<'_, 'py> {
     }
 }
 
-/// An object of a class of `ottla._types`.
+/// An object of a class of `ottla._admin`.
 struct Fields<'a, 'py> {
     results: Results<'a, 'py>,
     class: Bound<'py, PyAny>,

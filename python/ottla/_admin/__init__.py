@@ -1,0 +1,111 @@
+"""What calls of an admin client return, and some of what they take: a file for each noun, imported when needed."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ottla._admin.acls import AclBinding, AclFilter
+    from ottla._admin.cluster import (
+        FeatureLevels,
+        FeatureMetadata,
+        FeatureUpdate,
+        QuorumInfo,
+        QuorumNode,
+        QuorumReplica,
+        RaftEndpoint,
+    )
+    from ottla._admin.configs import AlterConfigOp, ConfigEntry, ConfigResource, ConfigSynonym
+    from ottla._admin.groups import (
+        GroupLag,
+        OffsetReset,
+        ShareGroupOffset,
+        StreamsGroupDescription,
+        StreamsMember,
+        StreamsSubtopology,
+        StreamsTasks,
+        StreamsTopic,
+    )
+    from ottla._admin.log_dirs import LogDir, LogDirReplica, ReplicaLogDir, TopicPartitionReplica, TopicSize
+    from ottla._admin.partitions import ListedOffset, NewPartitions, PartitionReassignment
+    from ottla._admin.transactions import HangingTransaction
+    from ottla._admin.users import ClientQuota, ScramCredential, ScramDeletion, ScramUpsertion
+    from ottla._rows import Rows
+
+__all__ = [
+    "AclBinding",
+    "AclFilter",
+    "AlterConfigOp",
+    "ClientQuota",
+    "ConfigEntry",
+    "ConfigResource",
+    "ConfigSynonym",
+    "FeatureLevels",
+    "FeatureMetadata",
+    "FeatureUpdate",
+    "GroupLag",
+    "HangingTransaction",
+    "ListedOffset",
+    "LogDir",
+    "LogDirReplica",
+    "NewPartitions",
+    "OffsetReset",
+    "PartitionReassignment",
+    "QuorumInfo",
+    "QuorumNode",
+    "QuorumReplica",
+    "RaftEndpoint",
+    "ReplicaLogDir",
+    "Rows",
+    "ScramCredential",
+    "ScramDeletion",
+    "ScramUpsertion",
+    "ShareGroupOffset",
+    "StreamsGroupDescription",
+    "StreamsMember",
+    "StreamsSubtopology",
+    "StreamsTasks",
+    "StreamsTopic",
+    "TopicPartitionReplica",
+    "TopicSize",
+]
+"""The public ones: `ottla` has them all."""
+
+# Where a class is. What is not here, `ottla._types` has.
+_HOMES = {
+    "acls": ("AclBinding", "AclFilter"),
+    "cluster": (
+        "FeatureLevels",
+        "FeatureMetadata",
+        "FeatureUpdate",
+        "QuorumInfo",
+        "QuorumNode",
+        "QuorumReplica",
+        "RaftEndpoint",
+    ),
+    "configs": ("AlterConfigOp", "ConfigEntry", "ConfigResource", "ConfigSynonym"),
+    "groups": (
+        "GroupLag",
+        "OffsetReset",
+        "ShareGroupOffset",
+        "StreamsGroupDescription",
+        "StreamsMember",
+        "StreamsSubtopology",
+        "StreamsTasks",
+        "StreamsTopic",
+    ),
+    "log_dirs": ("LogDir", "LogDirReplica", "ReplicaLogDir", "TopicPartitionReplica", "TopicSize"),
+    "partitions": ("ListedOffset", "NewPartitions", "PartitionReassignment"),
+    "transactions": ("HangingTransaction",),
+    "users": ("ClientQuota", "ScramCredential", "ScramDeletion", "ScramUpsertion"),
+}
+_MODULES = {name: f"ottla._admin.{home}" for home, names in _HOMES.items() for name in names} | {"Rows": "ottla._rows"}
+
+
+def __getattr__(name: str) -> Any:
+    if name.startswith("_"):
+        raise AttributeError(f"module 'ottla._admin' has no attribute {name!r}")
+    found = getattr(importlib.import_module(_MODULES.get(name, "ottla._types")), name)
+    globals()[name] = found
+    return found

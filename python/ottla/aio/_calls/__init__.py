@@ -1,0 +1,1 @@
+"""The calls of an admin client, a file for each noun."""
