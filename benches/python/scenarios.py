@@ -282,6 +282,30 @@ REBALANCES = (
         CONSUMER_PROTOCOL,
     ),
 )
+
+
+def _compat(name: str, kind: Literal["consume", "produce"], records: int, calls: dict[str, str]) -> Scenario:
+    """Programs for confluent-kafka, as they are and on ottla by one line: both with the defaults of their libraries."""
+    ways = [
+        way
+        for label, function in calls.items()
+        for way in (ours(label, f"compat.{function}"), Way("confluent-kafka", label, f"confluent.{function}"))
+    ]
+    return Scenario(f"compat-{name}", kind, 100, records, tuple(ways))
+
+
+COMPAT = (
+    _compat(
+        "produce",
+        "produce",
+        3_000_000,
+        {"produce": "produce", "produce, poll(0)": "produce_polled", "produce_batch": "produce_batch"},
+    ),
+    _compat("consume", "consume", 5_000_000, {"consume(500)": "consume_some", "consume(500), len": "consume_lengths"}),
+    _compat("poll", "consume", 5_000_000, {"poll": "poll"}),
+    _compat("aio", "produce", 1_000_000, {"AIOProducer": "aio_produce"}),
+)
+
 SCENARIOS = (
     Scenario("consume-100B", "consume", 100, 5_000_000, CONSUMERS),
     Scenario("consume-1KB", "consume", 1_000, 1_000_000, CONSUMERS),
@@ -362,6 +386,7 @@ SCENARIOS = (
         ),
     ),
     *REBALANCES,
+    *COMPAT,
 )
 
 
@@ -477,6 +502,16 @@ def _goals() -> list[Goal]:
         for scenario in REBALANCES
         for cause in ("join", "leave")
         for client in ("Java", "franz-go")
+    ]
+    goals += [
+        _rate(name, label, Way("confluent-kafka", label, ""), bound, f"{bound} x confluent's")
+        for name, label, bound in (
+            ("compat-produce", "produce", 1.5),
+            ("compat-produce", "produce, poll(0)", 1.5),
+            ("compat-consume", "consume(500)", 4),
+            ("compat-poll", "poll", 1.5),
+            ("compat-aio", "AIOProducer", 3),
+        )
     ]
     return goals + _first_goals(FIRST)
 

@@ -8,6 +8,7 @@ from datetime import datetime
 from os import PathLike
 from typing import (
     Any,
+    ClassVar,
     Final,
     Literal,
     NoReturn,
@@ -161,6 +162,216 @@ class Operation:
     def __next__(self) -> NoReturn: ...
     def poll(self, queue: CompletionQueue, token: int) -> bool: ...
     def take(self) -> Any: ...
+
+@disjoint_base
+class Message:
+    """A record: consumed, or produced with its delivery's result; or the error of a consumer.
+
+    The type of its timestamp is TIMESTAMP_NOT_AVAILABLE, TIMESTAMP_CREATE_TIME or TIMESTAMP_LOG_APPEND_TIME.
+
+    Args:
+        topic: The topic's name.
+        partition: The partition's number.
+        offset: The offset.
+        key: The key.
+        value: The value.
+        headers: The headers.
+        error: The error, if the message is one.
+        timestamp: The timestamp's type and the timestamp in milliseconds.
+        latency: Seconds from the call of produce to the delivery.
+        leader_epoch: The epoch of the leader that wrote the record.
+        delivery_count: How often a share group delivered the record.
+    """
+    def __init__(
+        self,
+        topic: Any = None,
+        partition: int = -1,
+        offset: int = -1001,
+        key: Any = None,
+        value: Any = None,
+        headers: Any = None,
+        error: Any = None,
+        timestamp: tuple[int, int] | None = None,
+        latency: float = -1.0,
+        leader_epoch: int = -1,
+        delivery_count: int = -1,
+    ) -> None: ...
+    def topic(self) -> Any:
+        """The topic's name, or None."""
+    def partition(self) -> int | None:
+        """The partition's number, or None."""
+    def offset(self) -> int | None:
+        """The offset, or None."""
+    def key(self) -> Any:
+        """The key, or None."""
+    def value(self) -> Any:
+        """The value, the text of an error, or None."""
+    def deserialized_key(self) -> Any:
+        """The key as a deserializing consumer set it."""
+    def deserialized_value(self) -> Any:
+        """The value as a deserializing consumer set it."""
+    def headers(self) -> Any:
+        """The headers: a list of names and values, or None."""
+    def error(self) -> Any:
+        """A KafkaError, or None for a record."""
+    def timestamp(self) -> tuple[int, int]:
+        """The type of the timestamp, and the timestamp in milliseconds since 1970 UTC."""
+    def latency(self) -> float | None:
+        """Seconds from the call of produce to the delivery, or None."""
+    def leader_epoch(self) -> int | None:
+        """The epoch of the leader that wrote the record, or None."""
+    def delivery_count(self) -> int | None:
+        """How often a share group delivered the record, or None."""
+    def set_topic(self, topic: Any) -> None:
+        """Set the topic."""
+    def set_key(self, key: Any) -> None:
+        """Set the key, to any object."""
+    def set_value(self, value: Any) -> None:
+        """Set the value, to any object."""
+    def set_headers(self, headers: Any) -> None:
+        """Set the headers."""
+    def set_error(self, error: Any) -> None:
+        """Set the error, to a KafkaError."""
+    def __len__(self) -> int: ...
+    def __eq__(self, other: object) -> bool: ...
+    __hash__: ClassVar[None]  # type: ignore[assignment]
+    def __reduce__(self) -> tuple[type[Message], tuple[Any, ...]]: ...
+
+def messages_of(batch: Batch) -> list[Message]: ...
+
+@final
+class Inbox:
+    """What a consumer's polls return: messages that are no records first, then records.
+
+    Args:
+        pause: Seconds without a poll of the client after which it is due: the group must not take the application for dead.
+    """
+    def __new__(cls, pause: float) -> Self: ...
+    def __len__(self) -> int: ...
+    def take(self, most: int) -> list[Message]:
+        """The next messages, at most so many, as those of `consume`."""
+    def polled(self) -> None:
+        """The client is polled now."""
+    def is_due(self) -> bool:
+        """Whether the client has to be polled, even if there are messages."""
+    def put(self, batch: Batch) -> None:
+        """Add the records of a poll."""
+    def put_notice(self, topic: str | None, partition: int, message: Message) -> None:
+        """Add a message that is no record."""
+    def discard(self, partitions: set[tuple[str, int]]) -> list[tuple[str, int, int]]:
+        """Drop what was not returned of partitions. Gives the offset of the first such record of each."""
+    def take_positions(self) -> list[tuple[str, int, int, int | None]]:
+        """What changed since the last time, by partition: the offset after the last returned record, and its leader epoch."""
+    def clear(self) -> None:
+        """Drop everything."""
+
+@disjoint_base
+class PollingConsumer:
+    """The compiled half of `Consumer`: what is called for each message."""
+    def __new__(cls, *args: Any, **config: Any) -> Self: ...
+    def _ottla_read(self, inbox: Inbox) -> None:
+        """Let polls return what an inbox holds."""
+    def poll(self, timeout: float | None = None) -> Any:
+        """Return the next record or error, and call callbacks.
+
+        Args:
+            timeout: Seconds to wait at most; negative or None waits without end.
+
+        Returns:
+            A Message, or None when the time is up.
+        """
+
+@final
+class Outbox:
+    """All records of a producer that have no delivery report, and the reports that no poll has called.
+
+    A record of a topic that is not known yet waits in a queue of its topic, and later ones of the topic behind it. A task
+    of the runtime sends them, one topic independent of the other.
+
+    Args:
+        core: The producer, or None without brokers.
+        max_messages: The most records that have no report.
+        max_bytes: The most bytes of their keys and values.
+        max_message_bytes: The most bytes of one record's key and value.
+        timeout: Seconds until a record that cannot be sent expires.
+        on_delivery: The callback of records that have none of their own.
+        errors_only: Whether only failures are reported.
+        is_watched: Whether each poll has events to look for besides the reports.
+    """
+    def __new__(
+        cls,
+        core: ProducerCore | None,
+        *,
+        max_messages: int,
+        max_bytes: int,
+        max_message_bytes: int,
+        timeout: float,
+        on_delivery: Callable[..., object] | None,
+        errors_only: bool,
+        is_watched: bool,
+    ) -> Self: ...
+    def __len__(self) -> int: ...
+    def add(self, topic: Any, value: Any, key: Any, partition: int, on_delivery: Any, headers: Any) -> Any:
+        """Queue a record. Gives the KafkaError of one that cannot be queued."""
+    def serve(self) -> int:
+        """Call the callbacks of reports that came in. What one raises is raised, and the others wait for the next call.
+
+        Returns:
+            The number of reports.
+        """
+    def fileno(self) -> int:
+        """The descriptor that becomes readable when there are reports."""
+    def next_expiry(self) -> float | None:
+        """Seconds until the next record without brokers expires, if there is one."""
+    def purge(self, in_queue: bool, in_flight: bool) -> None:
+        """Give up records: those that wait for their topic, and those that were handed to the client."""
+    def close(self) -> None:
+        """Queue no further record."""
+
+@disjoint_base
+class ReportingProducer:
+    """The compiled half of `Producer`: what is called for each record."""
+    def __new__(cls, *args: Any, **config: Any) -> Self: ...
+    def _ottla_write(self, outbox: Outbox) -> None:
+        """Let `produce` use an outbox."""
+    def produce(
+        self,
+        topic: Any,
+        value: Any = None,
+        key: Any = None,
+        partition: Any = -1,
+        callback: Any = None,
+        on_delivery: Any = None,
+        timestamp: Any = 0,
+        headers: Any = None,
+    ) -> None:
+        """Queue a record.
+
+        Args:
+            topic: The topic's name.
+            value: bytes, str or None.
+            key: bytes, str or None.
+            partition: The partition; -1 lets the partitioner choose.
+            callback: The same as on_delivery.
+            on_delivery: Called by a poll as f(error, message).
+            timestamp: Milliseconds since 1970 UTC; 0 is the current time.
+            headers: A dict, or a list of pairs.
+
+        Raises:
+            BufferError: The queue is full: poll, and produce again.
+            KafkaException: The record is too large.
+        """
+    def poll(self, timeout: float | None = None) -> Any:
+        """Call callbacks of what happened.
+
+        Args:
+            timeout: Seconds to wait for the first event; negative or None waits without end.
+
+        Returns:
+            The number of callbacks that were called.
+        """
+    def __len__(self) -> int: ...
+    def __bool__(self) -> bool: ...
 
 @final
 class CompletionQueue:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -14,12 +15,45 @@ if TYPE_CHECKING:
     from measurement import Job, Stopwatch
     from rebalance import Leaves
 
+SOME = 500
+"""Messages of one `consume` in programs that pick a number."""
 QUEUE = "queue.buffering.max.messages"
 
 
 def consume(job: Job, watch: Stopwatch) -> tuple[int, int]:
     """`consume(10000)`, and each message's value."""
     return _consume(job, watch, lambda messages: sum(len(m.value()) for m in messages))
+
+
+def consume_some(job: Job, watch: Stopwatch) -> tuple[int, int]:
+    """`consume(500)`, and each message's value."""
+    return _consume(job, watch, lambda messages: sum(len(m.value()) for m in messages), SOME)
+
+
+def consume_lengths(job: Job, watch: Stopwatch) -> tuple[int, int]:
+    """`consume(500)`, and the length of each message."""
+    return _consume(job, watch, lambda messages: sum(map(len, messages)), SOME)
+
+
+def poll(job: Job, watch: Stopwatch) -> tuple[int, int]:
+    """`poll` for each message, its error, and its value."""
+    from confluent_kafka import KafkaException
+
+    consumer = _reader(job)
+    count = size = 0
+    watch.start()
+    _assign(consumer, job)
+    while job.wants_more(count, watch):
+        for _ in range(CHUNK):
+            message = consumer.poll(0.1)
+            if message is None:
+                break
+            if message.error():
+                raise KafkaException(message.error())
+            count, size = count + 1, size + len(message.value())
+    watch.stop()
+    consumer.close()
+    return count, size
 
 
 def columns(job: Job, watch: Stopwatch) -> tuple[int, int]:
@@ -40,16 +74,27 @@ def columns(job: Job, watch: Stopwatch) -> tuple[int, int]:
     return _consume(job, watch, look)
 
 
-def _consume(job: Job, watch: Stopwatch, look: Callable[[list[Any]], int]) -> tuple[int, int]:
-    from confluent_kafka import Consumer, TopicPartition
+def _reader(job: Job) -> Any:
+    from confluent_kafka import Consumer
 
     consumer = Consumer({"bootstrap.servers": job.bootstrap, "group.id": "bench", **job.properties})
     consumer.list_topics(job.topic, 10)
+    return consumer
+
+
+def _assign(consumer: Any, job: Job) -> None:
+    from confluent_kafka import TopicPartition
+
+    consumer.assign([TopicPartition(job.topic, p, 0) for p in range(job.partitions)])
+
+
+def _consume(job: Job, watch: Stopwatch, look: Callable[[list[Any]], int], most: int = CHUNK) -> tuple[int, int]:
+    consumer = _reader(job)
     count = size = 0
     watch.start()
-    consumer.assign([TopicPartition(job.topic, p, 0) for p in range(job.partitions)])
+    _assign(consumer, job)
     while job.wants_more(count, watch):
-        messages = consumer.consume(CHUNK, 0.1)
+        messages = consumer.consume(most, 0.1)
         count, size = count + len(messages), size + look(messages)
     watch.stop()
     consumer.close()
@@ -94,6 +139,47 @@ def produce(job: Job, watch: Stopwatch) -> tuple[int, int]:
         producer.poll(0)
 
     return _produce(job, watch, send, delivered)
+
+
+def produce_polled(job: Job, watch: Stopwatch) -> tuple[int, int]:
+    """As `produce`, with a `poll(0)` after each record, as confluent-kafka's examples have it."""
+    delivered, values = _Deliveries(), job.values()
+
+    def send(producer: Any) -> None:
+        for value in values:
+            while True:
+                try:
+                    producer.produce(job.topic, value, on_delivery=delivered)
+                    break
+                except BufferError:
+                    producer.poll(0.01)
+            producer.poll(0)
+
+    return _produce(job, watch, send, delivered)
+
+
+def aio_produce(job: Job, watch: Stopwatch) -> tuple[int, int]:
+    """`AIOProducer.produce`, one by one; the result of each is awaited after a flush."""
+    return asyncio.run(_aio_produce(job, watch))
+
+
+async def _aio_produce(job: Job, watch: Stopwatch) -> tuple[int, int]:
+    from confluent_kafka.aio import AIOProducer
+
+    producer = AIOProducer({"bootstrap.servers": job.bootstrap, **job.properties})
+    await producer.list_topics(job.topic, 10)
+    values = job.values()
+    sent = 0
+    watch.start()
+    while job.wants_more(sent, watch):
+        results = [await producer.produce(job.topic, value) for value in values]
+        await producer.flush()
+        for result in results:
+            (await result).offset()
+        sent += len(results)
+    watch.stop()
+    await producer.close()
+    return sent, sent * job.size
 
 
 def produce_batch(job: Job, watch: Stopwatch) -> tuple[int, int]:

@@ -12,6 +12,7 @@ use pyo3::prelude::*;
 
 mod bridge;
 mod clients;
+mod compat;
 mod protocol;
 mod records;
 mod sending;
@@ -44,6 +45,12 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<clients::consumer::Records>()?;
     module.add_class::<clients::consumer::Run>()?;
     module.add_class::<clients::consumer::SyncConsumer>()?;
+    module.add_class::<compat::consumer::PollingConsumer>()?;
+    module.add_class::<compat::inbox::Inbox>()?;
+    module.add_class::<compat::message::Message>()?;
+    module.add_class::<compat::outbox::Outbox>()?;
+    module.add_class::<compat::producer::ReportingProducer>()?;
+    module.add_function(wrap_pyfunction!(compat::message::messages_of, module)?)?;
     module.add_class::<sending::delivery::AsyncDeliveries>()?;
     module.add_class::<sending::delivery::AsyncDelivery>()?;
     module.add_class::<sending::delivery::Deliveries>()?;

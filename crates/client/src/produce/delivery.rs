@@ -363,6 +363,11 @@ impl Delivery {
         self.batch.take_back(self.index);
     }
 
+    /// A number that the deliveries of one batch share, and no other batch has as long as one of them lives.
+    pub fn batch(&self) -> usize {
+        Arc::as_ptr(&self.batch).addr()
+    }
+
     /// The record's topic.
     pub fn topic(&self) -> &Arc<str> {
         &self.batch.topic

@@ -1,6 +1,7 @@
 //! Between Python and the runtime: waits, operations, wake-ups, errors.
 
 pub(crate) mod calls;
+pub(crate) mod collector;
 pub(crate) mod doorbell;
 pub(crate) mod errors;
 pub(crate) mod events;

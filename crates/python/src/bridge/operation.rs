@@ -203,17 +203,23 @@ pub(crate) struct CompletionQueue {
 }
 
 impl CompletionQueue {
+    /// Something that puts tokens into the queue, from any thread.
+    pub(crate) fn sender(&self) -> PyResult<impl Fn(u64) + Send + Sync + use<>> {
+        let shared = Arc::clone(self.shared.get()?);
+        Ok(move |token| shared.push(token))
+    }
+
     /// Something that puts `token` into the queue when it is called, from any thread.
     pub(crate) fn pusher(&self, token: u64) -> PyResult<impl FnOnce() + Send + Sync + use<>> {
-        let shared = Arc::clone(self.shared.get()?);
-        Ok(move || shared.push(token))
+        let send = self.sender()?;
+        Ok(move || send(token))
     }
 }
 
 #[pymethods]
 impl CompletionQueue {
     #[new]
-    fn new() -> PyResult<Self> {
+    pub(crate) fn new() -> PyResult<Self> {
         let (watched, doorbell) = Doorbell::pair()?;
         let shared = Arc::new(Shared {
             tokens: Mutex::new(Vec::new()),
@@ -226,17 +232,17 @@ impl CompletionQueue {
     }
 
     /// The descriptor that becomes readable when there is something to drain.
-    fn fileno(&self) -> Descriptor {
+    pub(crate) fn fileno(&self) -> Descriptor {
         self.watched.descriptor()
     }
 
     /// Whether there is something to drain.
-    fn pending(&self) -> PyResult<bool> {
+    pub(crate) fn pending(&self) -> PyResult<bool> {
         Ok(!self.shared.get()?.tokens.lock().is_empty())
     }
 
     /// All tokens that came since the last drain, in the order in which they came.
-    fn drain(&self) -> PyResult<Vec<u64>> {
+    pub(crate) fn drain(&self) -> PyResult<Vec<u64>> {
         let shared = self.shared.get()?;
         self.watched.silence();
         Ok(std::mem::take(&mut *shared.tokens.lock()))

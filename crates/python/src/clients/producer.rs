@@ -37,6 +37,11 @@ pub(crate) struct ProducerCore {
 }
 
 impl ProducerCore {
+    /// A handle to the client.
+    pub(crate) fn client(&self) -> PyResult<Client> {
+        self.client.get().cloned()
+    }
+
     /// Encodes the record into its batch, if there is room now.
     fn offer(&self, py: Python<'_>, topic: &str, record: &Outgoing) -> PyResult<Option<Fate>> {
         match self.client.get()?.try_send(topic, &record.row()) {

@@ -217,6 +217,12 @@ impl Batch {
         Ok(Bound::new(py, table)?.into_any())
     }
 
+    /// All records, one after the other.
+    pub(crate) fn records(&self) -> impl Iterator<Item = Record> + use<> {
+        let mut cursor = Cursor::new(self);
+        std::iter::from_fn(move || cursor.next())
+    }
+
     fn record(&self, mut row: usize) -> Option<Record> {
         for chunk in &*self.chunks {
             if row < chunk.columns.len() {
@@ -634,6 +640,14 @@ impl Record {
         }
     }
 
+    /// A second view of it.
+    pub(crate) fn again(&self) -> Self {
+        Record {
+            chunk: Arc::clone(&self.chunk),
+            ..*self
+        }
+    }
+
     /// Its offset, and who acquired it.
     pub(crate) fn span(&self) -> Span {
         let offset = self.chunk.columns.offset(self.row);
@@ -645,49 +659,49 @@ impl Record {
 impl Record {
     /// The topic's name.
     #[getter]
-    fn topic(&self, py: Python<'_>) -> Py<PyString> {
+    pub(crate) fn topic(&self, py: Python<'_>) -> Py<PyString> {
         self.chunk.topic(py)
     }
 
     /// The partition's number.
     #[getter]
-    fn partition(&self) -> i32 {
+    pub(crate) fn partition(&self) -> i32 {
         self.chunk.columns.partition()
     }
 
     /// The offset in the partition.
     #[getter]
-    fn offset(&self) -> i64 {
+    pub(crate) fn offset(&self) -> i64 {
         self.chunk.columns.offset(self.row)
     }
 
     /// Milliseconds since 1970 UTC; -1 if the record has none.
     #[getter]
-    fn timestamp(&self) -> i64 {
+    pub(crate) fn timestamp(&self) -> i64 {
         self.chunk.columns.timestamp_ms(self.row)
     }
 
     /// Who set the timestamp: 0 is the producer (CreateTime), 1 the broker (LogAppendTime); -1 without one.
     #[getter]
-    fn timestamp_type(&self) -> i32 {
+    pub(crate) fn timestamp_type(&self) -> i32 {
         self.chunk.columns.timestamp_type(self.row)
     }
 
     /// The key, if it has one.
     #[getter]
-    fn key<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
+    pub(crate) fn key<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
         bytes(py, self.chunk.columns.key(self.row))
     }
 
     /// The value; None is a tombstone.
     #[getter]
-    fn value<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
+    pub(crate) fn value<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
         bytes(py, self.chunk.columns.value(self.row))
     }
 
     /// Names and values, in order; names may repeat.
     #[getter]
-    fn headers<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+    pub(crate) fn headers<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let headers = PyList::empty(py);
         for (key, value) in self.chunk.columns.headers(self.row) {
             let pair = (PyString::new(py, key), bytes(py, value));
@@ -701,13 +715,13 @@ impl Record {
 
     /// The epoch of the leader that wrote the record, if the broker reports it (Kafka 0.11 and later).
     #[getter]
-    fn leader_epoch(&self) -> Option<i32> {
+    pub(crate) fn leader_epoch(&self) -> Option<i32> {
         Some(self.chunk.columns.leader_epoch(self.row)).filter(|epoch| *epoch >= 0)
     }
 
     /// How often the record was delivered, this time included; None unless a `ShareConsumer` got it.
     #[getter]
-    fn delivery_count(&self) -> Option<i16> {
+    pub(crate) fn delivery_count(&self) -> Option<i16> {
         self.shared.map(|shared| shared.delivery_count)
     }
 

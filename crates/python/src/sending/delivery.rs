@@ -1,7 +1,5 @@
 //! Handles to the outcomes of sent records: some wait in a thread, their twins are awaited.
 
-#![allow(unsafe_code)]
-
 use std::sync::Arc;
 
 use ottla_client::{Delivery as Fate, Error, RecordMetadata, Report};
@@ -10,10 +8,10 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
-use pyo3::{PyClass, PyClassInitializer, ffi};
 
 use crate::bridge::calls;
 use crate::bridge::calls::Guarded;
+use crate::bridge::collector::untracked;
 use crate::bridge::errors;
 use crate::bridge::operation::{CompletionQueue, Facade, Operation};
 use crate::bridge::runtime::Native;
@@ -81,19 +79,6 @@ fn unpicklable(what: &str) -> PyErr {
     PyTypeError::new_err(format!(
         "a {what} belongs to its producer in this process and cannot be pickled: wait for its result(), which can"
     ))
-}
-
-/// An object that the cycle collector does not look at. PyO3 gives it all classes, and a program that keeps a million
-/// deliveries would wait for it to visit each of them, again and again.
-fn untracked<T: PyClass>(
-    py: Python<'_>,
-    value: impl Into<PyClassInitializer<T>>,
-) -> PyResult<Bound<'_, T>> {
-    let object = Bound::new(py, value)?;
-    // SAFETY: the object is alive and was made with the collector's header. Classes given here hold no Python object, so
-    // that none of theirs can be part of a cycle.
-    unsafe { ffi::PyObject_GC_UnTrack(object.as_ptr().cast()) };
-    Ok(object)
 }
 
 /// A view of a delivery's fate. Nobody asks by looking: a failure is still reported by the next flush, if nobody else asks.

@@ -75,6 +75,30 @@ impl Outgoing {
         self.partition = partition;
     }
 
+    pub(crate) fn timestamp(&self) -> Option<i64> {
+        self.timestamp_ms
+    }
+
+    pub(crate) fn set_timestamp(&mut self, timestamp_ms: Option<i64>) {
+        self.timestamp_ms = timestamp_ms;
+    }
+
+    /// Bytes of the key and the value.
+    pub(crate) fn payload_size(&self) -> usize {
+        let length =
+            |payload: &Option<Payload>| payload.as_ref().map_or(0, |it| it.as_slice().len());
+        length(&self.key) + length(&self.value)
+    }
+
+    /// The key and the value as `bytes`: the objects that were given, if they were.
+    pub(crate) fn into_key_and_value(
+        self,
+        py: Python<'_>,
+    ) -> (Option<Py<PyAny>>, Option<Py<PyAny>>) {
+        let bytes = |payload: Payload| payload.into_bytes(py);
+        (self.key.map(bytes), self.value.map(bytes))
+    }
+
     pub(crate) fn row(&self) -> Row<'_, impl Iterator<Item = (&str, Option<&[u8]>)> + Clone> {
         Row {
             partition: self.partition,

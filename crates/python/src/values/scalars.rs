@@ -44,7 +44,7 @@ impl Place<'_> {
 pub(crate) struct Payload {
     bytes: &'static [u8],
     /// Keeps `bytes` alive, and so must not leave before them.
-    _owner: Py<PyAny>,
+    owner: Py<PyAny>,
 }
 
 impl Payload {
@@ -85,11 +85,11 @@ impl Payload {
     #[inline]
     fn of_bytes(bytes: Bound<'_, PyBytes>) -> Self {
         let slice: *const [u8] = bytes.as_bytes();
-        // SAFETY: a bytes object neither changes nor moves its content, and `_owner` keeps it alive as long as the slice,
+        // SAFETY: a bytes object neither changes nor moves its content, and `owner` keeps it alive as long as the slice,
         // which leaves this struct only with a shorter lifetime.
         Payload {
             bytes: unsafe { &*slice },
-            _owner: bytes.into_any().unbind(),
+            owner: bytes.into_any().unbind(),
         }
     }
 
@@ -98,12 +98,20 @@ impl Payload {
         // SAFETY: as above; a str keeps its UTF-8 form, once made, as long as it lives.
         Ok(Payload {
             bytes: unsafe { &*slice },
-            _owner: text.clone().into_any().unbind(),
+            owner: text.clone().into_any().unbind(),
         })
     }
 
     pub(crate) fn as_slice(&self) -> &[u8] {
         self.bytes
+    }
+
+    /// The same as `bytes`: the object itself, if it is one.
+    pub(crate) fn into_bytes(self, py: Python<'_>) -> Py<PyAny> {
+        match self.owner.bind(py).is_exact_instance_of::<PyBytes>() {
+            true => self.owner,
+            false => PyBytes::new(py, self.bytes).into_any().unbind(),
+        }
     }
 }
 

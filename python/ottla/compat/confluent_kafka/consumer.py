@@ -6,6 +6,7 @@ import time
 from typing import Any, Final, Never, Self
 
 import ottla
+from ottla import _ottla
 from ottla.compat.confluent_kafka import offsets as committing
 from ottla.compat.confluent_kafka.callbacks import deadline_of
 from ottla.compat.confluent_kafka.cluster import Cluster
@@ -24,7 +25,7 @@ _FOREVER: Final = 86_400.0
 _CLOSE: Final = 10.0
 
 
-class Consumer(Handle):
+class Consumer(Handle, _ottla.PollingConsumer):
     """A consumer of records, alone or as a member of a group.
 
     Args:
@@ -45,7 +46,9 @@ class Consumer(Handle):
         parsed = parse("consumer", args, config)
         if "group.id" not in parsed.properties:
             raise ValueError("Failed to create consumer: group.id must be set")
-        self.__state = Consumption(parsed, Cluster(parsed))
+        state = Consumption(parsed, Cluster(parsed))
+        self._ottla_read(state.inbox)
+        self.__state = state
 
     def __open(self) -> Consumption:
         """Return the state.
@@ -95,7 +98,7 @@ class Consumer(Handle):
             state.offsets.last_commit()
             if state.client is not None and (state.subscribed or state.assigned):
                 state.client.unsubscribe(_CLOSE)
-        state.forget([*state.position, *state.pairs()])
+        state.forget([*state.offsets.positions(), *state.pairs()])
         state.subscribed, state.assigned, state.is_manual = [], [], False
 
     def assign(self, partitions: Any) -> None:
@@ -159,16 +162,13 @@ class Consumer(Handle):
         """
         return [TopicPartition(topic, partition) for topic, partition in self.__open().pairs()]
 
-    def poll(self, timeout: float | None = -1) -> Message | None:
-        """Return the next record or error, and call callbacks.
-
-        Args:
-            timeout: Seconds to wait at most; negative or None waits without end.
+    def _ottla_poll(self, timeout: Any) -> Message | None:
+        """Call callbacks, and get more records: `poll` where there are none, or callbacks waited for long enough.
 
         Returns: A Message, or None when the time is up.
         """
-        state = self.__open()
-        return state.next(deadline_of(-1 if timeout is None else timeout))
+        found = self.__open().take(1, deadline_of(-1 if timeout is None else timeout))
+        return found[0] if found else None
 
     def consume(self, num_messages: int = 1, timeout: float | None = -1) -> list[Message]:
         """Return several records or errors, and call callbacks.
@@ -288,7 +288,7 @@ class Consumer(Handle):
         state = self.__open()
         wanted = partition_list(partitions)
         for at in wanted:
-            at.offset, at.error = state.position.get((at.topic, at.partition), OFFSET_INVALID), None
+            at.offset, at.error = state.offsets.position((at.topic, at.partition)), None
         return wanted
 
     def seek(self, partition: Any) -> None:
@@ -437,6 +437,7 @@ class Consumer(Handle):
         finally:
             # Listeners that the close calls may use the consumer.
             self.__state = None
+            state.inbox.clear()
             state.cluster.close()
 
     def __enter__(self) -> Self:

@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-import itertools
 import re
-import threading
 import time
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 import ottla
-from ottla import errors
-from ottla._ottla import Record
+from ottla import _ottla, errors
 from ottla.compat.confluent_kafka.callbacks import LONG_SLICE, SLICE
 from ottla.compat.confluent_kafka.cluster import Cluster
 from ottla.compat.confluent_kafka.constants import OFFSET_BEGINNING, OFFSET_END
 from ottla.compat.confluent_kafka.errors import KafkaError, code, to_exception, to_kafka_error
-from ottla.compat.confluent_kafka.message import Message, of_error, of_record
+from ottla.compat.confluent_kafka.message import Message, of_error
 from ottla.compat.confluent_kafka.offsets import Offsets, Pair
 from ottla.compat.confluent_kafka.properties import Configuration
 from ottla.compat.confluent_kafka.topic_partition import TopicPartition
 
 # The records that a poll for one message fetches ahead.
 _AHEAD: Final = 500
-# Buffered records that polls return before they look for callbacks and commits again.
-_SERVE_EVERY: Final = 100
 # Seconds between two questions for the end of partitions, and until the same error is returned again.
 _BETWEEN_ENDS: Final = 0.1
 _BETWEEN_ERRORS: Final = 30.0
@@ -52,44 +46,29 @@ class Consumption:
                 raise to_exception(error) from error
             cluster.metrics = self.client.metrics
             cluster.name(self.client.metrics())
-        self.offsets = Offsets(self.client, config, cluster.callbacks)
-        self.position: dict[Pair, int] = {}
+        interval = int(config.properties.get("max.poll.interval.ms", 300_000)) / 1000
+        self.inbox = _ottla.Inbox(interval / 3)
+        self.offsets = Offsets(self.client, self.inbox, config, cluster.callbacks)
         self.subscribed: list[str] = []
         self.assigned: list[TopicPartition] = []
         self.is_manual = False
-        self._records: Iterator[Record] = iter(())
-        self._ready: deque[Message] = deque()
-        self._lock = threading.RLock()
         self._reports_ends = config.flag("enable.partition.eof", False)
         self._ends: dict[Pair, int] = {}
         self._next_ends = 0.0
         self._errors: dict[tuple[int, str | None, int | None], float] = {}
-        interval = int(config.properties.get("max.poll.interval.ms", 300_000)) / 1000
-        self._longest_pause = interval / 3
-        self._polled = time.monotonic()
-        self._unserved = 0
         has_callbacks = bool(config.callbacks) or config.logger is not None or self._reports_ends
         self._slice = SLICE if has_callbacks else LONG_SLICE
-
-    def next(self, deadline: float) -> Message | None:
-        """The next message, or None when the time is up."""
-        # Between two buffered records callbacks can wait a little.
-        self._unserved += 1
-        if self._unserved < _SERVE_EVERY:
-            message = self._pop()
-            if message is not None:
-                return message
-        found = self.take(1, deadline)
-        return found[0] if found else None
 
     def take(self, most: int, deadline: float) -> list[Message]:
         """As many messages as there are, at least one; none when the time is up."""
         is_fetched = False
         while True:
-            self._unserved = 0
             self.cluster.callbacks.serve()
             self.offsets.serve()
-            found = self._take(most)
+            if self.inbox.is_due():
+                # Between buffered records, so that the group does not take the application for dead.
+                self._fetch(0, 1)
+            found = self.inbox.take(most)
             if found:
                 return found
             left = deadline - time.monotonic()
@@ -98,44 +77,9 @@ class Consumption:
             self._fetch(max(left, 0.0), most)
             is_fetched = True
 
-    def _pop(self) -> Message | None:
-        self._keep_membership()
-        with self._lock:
-            if self._ready:
-                return self._ready.popleft()
-            record = next(self._records, None)
-            if record is None:
-                return None
-            message = of_record(record)
-            self._returned(record)
-        return message
-
-    def _take(self, most: int) -> list[Message]:
-        self._keep_membership()
-        with self._lock:
-            found = [self._ready.popleft() for _ in range(min(most, len(self._ready)))]
-            records = list(itertools.islice(self._records, most - len(found)))
-            found += map(of_record, records)
-            # A batch has its records partition by partition: the last one of each counts.
-            for record, following in itertools.zip_longest(records, records[1:]):
-                if following is None or following.partition != record.partition or following.topic != record.topic:
-                    self._returned(record)
-        return found
-
-    def _returned(self, record: Record) -> None:
-        pair, offset = (record.topic, record.partition), record.offset + 1
-        self.position[pair] = offset
-        if self.offsets.stores:
-            self.offsets.store(pair, offset, None, record.leader_epoch)
-
-    def _keep_membership(self) -> None:
-        """Poll between buffered records, so that the group does not take the application for dead."""
-        if self.client is not None and time.monotonic() - self._polled > self._longest_pause:
-            self._fetch(0, 1)
-
     def _fetch(self, left: float, most: int) -> None:
         """Get records from ottla, or what is returned instead."""
-        self._polled = time.monotonic()
+        self.inbox.polled()
         if self.client is None or not (self.subscribed or self.assigned):
             time.sleep(min(SLICE, left))
             return
@@ -145,10 +89,7 @@ class Consumption:
             self._failed(error, left)
             return
         if len(batch):
-            with self._lock:
-                # There is a rest if the poll was to keep the membership; listeners have dropped what was revoked.
-                rest = list(self._records)
-                self._records = iter([*rest, *batch]) if rest else iter(batch)
+            self.inbox.put(batch)
             return
         if self._reports_ends and time.monotonic() >= self._next_ends:
             self._next_ends = time.monotonic() + _BETWEEN_ENDS
@@ -166,7 +107,7 @@ class Consumption:
             return
         self._errors[key] = now
         partition = -1 if error.partition is None else error.partition
-        self._ready.append(of_error(to_kafka_error(error), error.topic, partition))
+        self.inbox.put_notice(error.topic, partition, of_error(to_kafka_error(error), error.topic, partition))
         beyond = getattr(error, "next_offset", None)
         if beyond is not None and self.client is not None and error.topic is not None and partition >= 0:
             # librdkafka passes over what does not decode.
@@ -189,26 +130,18 @@ class Consumption:
                 if position >= ends[tp] and self._ends.get(pair) != position:
                     self._ends[pair] = position
                     end = KafkaError(code("_PARTITION_EOF"))
-                    self._ready.append(of_error(end, tp.topic, tp.partition, position))
+                    message = of_error(end, tp.topic, tp.partition, position)
+                    self.inbox.put_notice(tp.topic, tp.partition, message)
         except errors.KafkaError:
             return  # Asked again with the next poll; an outage is for `error_cb`.
 
     def discard(self, partitions: Iterable[Pair], *, rewind: bool) -> None:
         """Drop buffered records of partitions; with `rewind`, they are fetched again."""
-        gone = set(partitions)
-        with self._lock:
-            rest = list(self._records)
-            self._records = iter([record for record in rest if (record.topic, record.partition) not in gone])
-            self._ready = deque(m for m in self._ready if (m.topic(), m.partition()) not in gone)
+        firsts = self.inbox.discard(set(partitions))
         if not rewind or self.client is None:
             return
-        firsts: dict[Pair, int] = {}
-        for record in rest:
-            pair = (record.topic, record.partition)
-            if pair in gone:
-                firsts.setdefault(pair, record.offset)
-        for pair, offset in firsts.items():
-            self.client.seek(pair, offset)
+        for topic, partition, offset in firsts:
+            self.client.seek((topic, partition), offset)
 
     def start(self, partitions: Iterable[TopicPartition]) -> None:
         """Begin partitions where their offsets say."""
@@ -227,7 +160,6 @@ class Consumption:
         self.discard(gone, rewind=False)
         self.offsets.forget(gone)
         for pair in gone:
-            self.position.pop(pair, None)
             self._ends.pop(pair, None)
 
     def subscribe(self, topics: list[str], listeners: dict[str, Listener | None]) -> None:

@@ -25,39 +25,65 @@ class Offsets:
 
     Args:
         client: The consumer, or None without brokers.
+        inbox: Reports which records were returned.
         config: Its configuration.
         callbacks: Where `on_commit` is queued for a poll.
     """
 
-    def __init__(self, client: ottla.Consumer | None, config: Configuration, callbacks: Callbacks) -> None:
-        self._client, self._callbacks = client, callbacks
+    def __init__(
+        self, client: ottla.Consumer | None, inbox: _ottla.Inbox, config: Configuration, callbacks: Callbacks
+    ) -> None:
+        self._client, self._inbox, self._callbacks = client, inbox, callbacks
         self.is_automatic = config.flag("enable.auto.commit", True)
         self.stores = config.flag("enable.auto.offset.store", True)
         self._interval = config.number("auto.commit.interval.ms", 5000) / 1000
         self._next = time.monotonic() + self._interval
         self._on_commit: Callable[..., object] | None = config.callbacks.get("on_commit")
-        self.stored: dict[Pair, ottla.OffsetAndMetadata] = {}
+        self._stored: dict[Pair, ottla.OffsetAndMetadata] = {}
+        self._position: dict[Pair, int] = {}
         self._committed: dict[Pair, ottla.OffsetAndMetadata] = {}
         self._queue = _ottla.CompletionQueue()
         self._under_way: list[tuple[_ottla.Operation, dict[Pair, ottla.OffsetAndMetadata], list[Pair]]] = []
 
+    def _update(self) -> None:
+        """Take in which records were returned."""
+        for topic, partition, offset, epoch in self._inbox.take_positions():
+            self._position[topic, partition] = offset
+            if self.stores:
+                self._stored[topic, partition] = ottla.OffsetAndMetadata(offset, "", epoch)
+
+    @property
+    def stored(self) -> dict[Pair, ottla.OffsetAndMetadata]:
+        """By partition, what the next commit commits."""
+        self._update()
+        return self._stored
+
+    def position(self, partition: Pair) -> int:
+        """The offset after the last record that was returned, or OFFSET_INVALID."""
+        self._update()
+        return self._position.get(partition, OFFSET_INVALID)
+
+    def positions(self) -> list[Pair]:
+        """The partitions that have a position."""
+        self._update()
+        return list(self._position)
+
     def store(self, partition: Pair, offset: int, metadata: str | None, epoch: int | None) -> None:
         """Store the offset of the next record."""
-        self.stored[partition] = ottla.OffsetAndMetadata(offset, metadata or "", epoch)
+        self._stored[partition] = ottla.OffsetAndMetadata(offset, metadata or "", epoch)
 
     def forget(self, partitions: Iterable[Pair]) -> None:
         """Forget what is stored of partitions that are not assigned any more."""
+        self._update()
         for partition in partitions:
-            self.stored.pop(partition, None)
+            self._position.pop(partition, None)
+            self._stored.pop(partition, None)
             self._committed.pop(partition, None)
 
     def _changed(self, partitions: Iterable[Pair] | None = None) -> dict[Pair, ottla.OffsetAndMetadata]:
-        wanted = self.stored if partitions is None else partitions
-        return {
-            pair: self.stored[pair]
-            for pair in wanted
-            if pair in self.stored and self._committed.get(pair) != self.stored[pair]
-        }
+        stored = self.stored
+        wanted = stored if partitions is None else partitions
+        return {pair: stored[pair] for pair in wanted if pair in stored and self._committed.get(pair) != stored[pair]}
 
     def serve(self) -> None:
         """Commit what is due, and queue `on_commit` for commits that ended."""

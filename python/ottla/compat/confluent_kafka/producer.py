@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from typing import Any, Final, Never, Self
 
-from ottla import _ottla, errors
+from ottla import _ottla
 from ottla.compat.confluent_kafka.callbacks import deadline_of
 from ottla.compat.confluent_kafka.cluster import Cluster
-from ottla.compat.confluent_kafka.errors import KafkaError, KafkaException, code, raised, to_kafka_error
+from ottla.compat.confluent_kafka.errors import raised
 from ottla.compat.confluent_kafka.handle import Handle
-from ottla.compat.confluent_kafka.outbox import Outbox, Pending
+from ottla.compat.confluent_kafka.outbox import wait
 from ottla.compat.confluent_kafka.properties import Configuration, parse
 from ottla.compat.confluent_kafka.transactions import Transactions
 
@@ -30,13 +30,17 @@ class _State:
         self.core = self._open()
         timeout = int(config.properties["delivery.timeout.ms"]) / 1000
         self.timeout = timeout
-        self.outbox = Outbox(self.core, self.cluster.callbacks, timeout)
+        self.outbox = _ottla.Outbox(
+            self.core,
+            max_messages=config.number("queue.buffering.max.messages", _MOST_MESSAGES) or 2**31,
+            max_bytes=config.number("queue.buffering.max.kbytes", _MOST_KBYTES) * 1024,
+            max_message_bytes=int(config.properties.get("max.request.size", _MAX_REQUEST)),
+            timeout=timeout,
+            on_delivery=config.callbacks.get("on_delivery"),
+            errors_only=config.flag("delivery.report.only.error", False),
+            is_watched=self.cluster.callbacks.are_watched,
+        )
         self.transactions = Transactions(self.core, config)
-        self.most_messages = config.number("queue.buffering.max.messages", _MOST_MESSAGES) or 2**31
-        self.most_bytes = config.number("queue.buffering.max.kbytes", _MOST_KBYTES) * 1024
-        self.most_of_one = int(config.properties.get("max.request.size", _MAX_REQUEST))
-        self.on_delivery = config.callbacks.get("on_delivery")
-        self.errors_only = config.flag("delivery.report.only.error", False)
         if self.core is not None and "error_cb" in config.callbacks:
             self.cluster.connect(timeout)
 
@@ -51,22 +55,30 @@ class _State:
         return core
 
     def serve(self) -> int:
+        """Call all callbacks.
+
+        Returns: The number of callbacks that were called.
+        """
         return self.cluster.callbacks.serve() + self.outbox.serve()
+
+    def wait(self, seconds: float) -> None:
+        """Wait for something to serve, at most so long."""
+        wait(self.outbox, seconds, is_watched=self.cluster.callbacks.are_watched)
 
     def flush(self, deadline: float) -> int:
         """Serve until nothing is left or the time is up."""
         self.serve()
         flushing: _ottla.Operation | None = None
-        while self.outbox.count and (left := deadline - time.monotonic()) > 0:
+        while len(self.outbox) and (left := deadline - time.monotonic()) > 0:
             if flushing is None and self.core is not None:
                 flushing = self.core.flush(min(left, self.timeout + 1))
                 flushing.poll(_ottla.CompletionQueue(), 0)
-            self.outbox.wait(left)
+            self.wait(left)
             self.serve()
-        return self.outbox.count
+        return len(self.outbox)
 
 
-class Producer(Handle):
+class Producer(Handle, _ottla.ReportingProducer):
     """A producer of records: produce() queues, poll() and flush() call the delivery callbacks.
 
     Args:
@@ -82,7 +94,9 @@ class Producer(Handle):
         return made
 
     def __init__(self, *args: Any, **config: Any) -> None:
-        self.__state = _State(parse("producer", args, config))
+        state = _State(parse("producer", args, config))
+        self._ottla_write(state.outbox)
+        self.__state = state
 
     def __open(self) -> _State:
         """Return the state.
@@ -93,45 +107,6 @@ class Producer(Handle):
         if self.__state is None:
             raise RuntimeError(_CLOSED)
         return self.__state
-
-    def produce(
-        self,
-        topic: Any,
-        value: Any = None,
-        key: Any = None,
-        partition: Any = -1,
-        callback: Any = None,
-        on_delivery: Any = None,
-        timestamp: Any = 0,
-        headers: Any = None,
-    ) -> None:
-        """Queue a record.
-
-        Args:
-            topic: The topic's name.
-            value: bytes, str or None.
-            key: bytes, str or None.
-            partition: The partition; -1 lets the partitioner choose.
-            callback: The same as on_delivery.
-            on_delivery: Called by a poll as f(error, message).
-            timestamp: Milliseconds since 1970 UTC; 0 is the current time.
-            headers: A dict, or a list of pairs.
-
-        Raises:
-            BufferError: The queue is full: poll, and produce again.
-            KafkaException: The record is too large.
-        """
-        state = self.__open()
-        _check_data(value, "a bytes-like object is required, not '{}'")
-        _check_data(key, "a bytes-like object is required, not '{}'")
-        if not isinstance(partition, int) or not isinstance(timestamp, int):
-            wrong = partition if not isinstance(partition, int) else timestamp
-            raise TypeError(f"'{type(wrong).__name__}' object cannot be interpreted as an integer")
-        failed = _add(state, topic, value, key, partition, on_delivery or callback, timestamp, _headers(headers))
-        if failed is not None:
-            if failed == code("_QUEUE_FULL"):
-                raise BufferError("Local: Queue full")
-            raise KafkaException(failed)
 
     def produce_batch(
         self, topic: Any, messages: Any, partition: Any = -1, callback: Any = None, on_delivery: Any = None
@@ -160,19 +135,17 @@ class Producer(Handle):
         for message in messages:
             target = message.get("partition", partition)
             called = message.get("callback") or message.get("on_delivery") or on_delivery or callback
-            headers = _headers(message.get("headers"))
-            failed = _add(state, topic, message.get("value"), message.get("key"), target, called, 0, headers)
+            failed = state.outbox.add(
+                topic, message.get("value"), message.get("key"), target, called, message.get("headers")
+            )
             if failed is None:
                 queued += 1
             else:
                 message["_error"] = failed
         return queued
 
-    def poll(self, timeout: float | None = -1) -> int:
-        """Call callbacks of what happened.
-
-        Args:
-            timeout: Seconds to wait for the first event; negative or None waits without end.
+    def _ottla_poll(self, timeout: Any) -> int:
+        """Call callbacks, and wait for the first event: `poll` where there is more to do than to call delivery reports.
 
         Returns: The number of callbacks that were called.
         """
@@ -183,7 +156,7 @@ class Producer(Handle):
             left = deadline - time.monotonic()
             if served or left <= 0:
                 return served
-            state.outbox.wait(left)
+            state.wait(left)
 
     def flush(self, timeout: float | None = -1) -> int:
         """Wait until all records have a result, and call their callbacks.
@@ -280,15 +253,10 @@ class Producer(Handle):
             state.flush(time.monotonic() + state.timeout + 1)
         finally:
             self.__state = None
+            state.outbox.close()
             if state.core is not None:
                 state.core.close(1.0).wait()
             state.cluster.close()
-        return True
-
-    def __len__(self) -> int:
-        return 0 if self.__state is None else self.__state.outbox.count
-
-    def __bool__(self) -> bool:
         return True
 
     def __enter__(self) -> Self:
@@ -315,48 +283,3 @@ def _check_entry(at: int, message: Any) -> None:
         raise TypeError(f"Message partition at index {at} must be int")
     if "timestamp" in message:
         raise NotImplementedError("Message timestamps are not currently supported in batch mode")
-
-
-def _headers(headers: Any) -> list[tuple[str, bytes | str | None]] | None:
-    if headers is None:
-        return None
-    if not isinstance(headers, dict | list):
-        raise TypeError("expected headers to be a dict or a list of tuples")
-    pairs = list(headers.items()) if isinstance(headers, dict) else headers
-    for pair in pairs:
-        if not isinstance(pair, tuple) or len(pair) != 2 or not isinstance(pair[0], str):
-            raise TypeError("Headers are expected to be a tuple of (key, value)")
-        if pair[1] is not None and not isinstance(pair[1], str | bytes):
-            raise TypeError(f"expected header value of {pair[0]} to be bytes, str or None")
-    return pairs or None
-
-
-def _length(data: Any) -> int:
-    return 0 if data is None else len(data)
-
-
-def _add(
-    state: _State, topic: Any, value: Any, key: Any, partition: int, called: Any, timestamp: int, headers: Any
-) -> KafkaError | None:
-    """Queue a record; the error if that is not possible."""
-    if not isinstance(topic, str):
-        raise TypeError(f"argument 'topic' must be str, not {type(topic).__name__}")
-    size = _length(value) + _length(key)
-    if size > state.most_of_one:
-        return KafkaError(code("MSG_SIZE_TOO_LARGE"), "Unable to produce message: Broker: Message size too large")
-    box = state.outbox
-    if box.count >= state.most_messages or box.bytes + size > state.most_bytes:
-        return KafkaError(code("_QUEUE_FULL"), "Local: Queue full")
-    called = called if called is not None else state.on_delivery
-    if called is not None and state.errors_only:
-        called = _only_errors(called)
-    pending = Pending(topic, value, key, None if partition < 0 else partition, timestamp or None, headers, called, size)
-    try:
-        box.add(pending)
-    except errors.KafkaError as error:
-        return to_kafka_error(error)
-    return None
-
-
-def _only_errors(called: Any) -> Any:
-    return lambda error, message: called(error, message) if error is not None else None

@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 from typing import Any, Final, Literal, Self
 
 import ottla
-from ottla import errors
+from ottla import _ottla, errors
 from ottla._ottla import Record
 from ottla.compat.confluent_kafka.callbacks import SLICE, deadline_of
 from ottla.compat.confluent_kafka.cluster import Cluster
@@ -22,7 +22,7 @@ from ottla.compat.confluent_kafka.errors import (
     to_exception,
     to_kafka_error,
 )
-from ottla.compat.confluent_kafka.message import Message, of_error, of_record
+from ottla.compat.confluent_kafka.message import Message, of_error
 from ottla.compat.confluent_kafka.properties import Configuration, parse
 from ottla.compat.confluent_kafka.topic_partition import TopicPartition
 
@@ -306,7 +306,7 @@ def _records(state: _State, deadline: float) -> list[Message]:
         return [of_error(to_kafka_error(error), error.topic, -1 if error.partition is None else error.partition)]
     if len(batch):
         state.records = {(record.topic, record.partition, record.offset): record for record in batch}
-    return [of_record(record) for record in batch]
+    return _ottla.messages_of(batch)
 
 
 def _acknowledge(state: _State, topic: str, partition: int, offset: int, ack_type: Any) -> None:
