@@ -244,7 +244,7 @@ class Inbox:
     """What a consumer's polls return: messages that are no records first, then records.
 
     Args:
-        pause: Seconds without a poll of the client after which it is due: the group must not take the application for dead.
+        pause: Seconds without a poll of the client after which it is due, so that the group keeps the application.
     """
     def __new__(cls, pause: float) -> Self: ...
     def __len__(self) -> int: ...
@@ -261,7 +261,7 @@ class Inbox:
     def discard(self, partitions: set[tuple[str, int]]) -> list[tuple[str, int, int]]:
         """Drop what was not returned of partitions. Gives the offset of the first such record of each."""
     def take_positions(self) -> list[tuple[str, int, int, int | None]]:
-        """What changed since the last time, by partition: the offset after the last returned record, and its leader epoch."""
+        """What changed since the last time, by partition: the offset after the last returned record, its leader epoch."""
     def clear(self) -> None:
         """Drop everything."""
 
@@ -285,8 +285,8 @@ class PollingConsumer:
 class Outbox:
     """All records of a producer that have no delivery report, and the reports that no poll has called.
 
-    A record of a topic that is not known yet waits in a queue of its topic, and later ones of the topic behind it. A task
-    of the runtime sends them, one topic independent of the other.
+    A record of a topic that is not known yet waits in a queue of its topic, and later records of the topic behind it.
+    A task of the runtime sends them. Topics do not wait for each other.
 
     Args:
         core: The producer, or None without brokers.

@@ -21,7 +21,7 @@ type Position = (i64, i32);
 /// What a consumer's polls return: messages that are no records first, then records.
 ///
 /// Args:
-///     pause: Seconds without a poll of the client after which it is due: the group must not take the application for dead.
+///     pause: Seconds without a poll of the client after which it is due, so that the group keeps the application.
 #[pyclass(frozen, module = "ottla._ottla")]
 pub(crate) struct Inbox {
     pause: Duration,
@@ -213,7 +213,7 @@ impl Inbox {
         firsts
     }
 
-    /// What changed since the last time, by partition: the offset after the last returned record, and its leader epoch.
+    /// What changed since the last time, by partition: the offset after the last returned record, its leader epoch.
     fn take_positions(&self) -> Vec<(String, i32, i64, Option<i32>)> {
         let mut content = self.content.lock();
         content.note_position();

@@ -30,8 +30,8 @@ const LOOK: u64 = 0;
 
 /// All records of a producer that have no delivery report, and the reports that no poll has called.
 ///
-/// A record of a topic that is not known yet waits in a queue of its topic, and later ones of the topic behind it. A task
-/// of the runtime sends them, one topic independent of the other.
+/// A record of a topic that is not known yet waits in a queue of its topic, and later records of the topic behind it.
+/// A task of the runtime sends them. Topics do not wait for each other.
 ///
 /// Args:
 ///     core: The producer, or None without brokers.
