@@ -261,7 +261,7 @@ class Inbox:
     def discard(self, partitions: set[tuple[str, int]]) -> list[tuple[str, int, int]]:
         """Drop what was not returned of partitions. Gives the offset of the first such record of each."""
     def take_positions(self) -> list[tuple[str, int, int, int | None]]:
-        """What changed since the last time, by partition: the offset after the last returned record, its leader epoch."""
+        """What changed since the last time, by partition: offset after the last returned record, leader epoch."""
     def clear(self) -> None:
         """Drop everything."""
 

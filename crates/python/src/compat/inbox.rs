@@ -213,7 +213,7 @@ impl Inbox {
         firsts
     }
 
-    /// What changed since the last time, by partition: the offset after the last returned record, its leader epoch.
+    /// What changed since the last time, by partition: offset after the last returned record, leader epoch.
     fn take_positions(&self) -> Vec<(String, i32, i64, Option<i32>)> {
         let mut content = self.content.lock();
         content.note_position();
