@@ -51,12 +51,16 @@ def test_ranges(address, numbers):
 @pytest.mark.parametrize(
     "ranges", [{}, {0: range(5, 5)}, {0: range(10)}, {0: range(3, 10), 1: range(1), 2: range(7, 90)}], ids=str
 )
-def test_pieces_have_each_offset_once(ranges, count):
-    pieces = pieces_of(ranges, count)
+@pytest.mark.parametrize("split", [True, False])
+def test_pieces_have_each_offset_once(ranges, count, split):
+    pieces = pieces_of(ranges, count, split=split)
     assert len(pieces) <= count
     read = sorted((number, offset) for piece in pieces for number, span in piece.items() for offset in span)
     assert read == [(number, offset) for number, span in sorted(ranges.items()) for offset in span]
     assert all(len(span) for piece in pieces for span in piece.values())
+    if not split:
+        assert len(pieces) == min(count, sum(map(bool, ranges.values())))
+        return
     sizes = [sum(map(len, piece.values())) for piece in pieces]
     assert not sizes or max(sizes[:-1], default=0) == min(sizes[:-1], default=0)
 

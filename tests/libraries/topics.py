@@ -52,5 +52,8 @@ def quickest(read: Callable[[], Any], most: int = 5) -> tuple[Any, float]:
 
 
 def is_quick(seconds: float) -> bool:
-    """Whether a time is within the limit, on a machine as busy as this one."""
-    return seconds <= patience(LIMIT)
+    """Whether no read waited for records that never come, which takes readers 10 s and more.
+
+    Times on a quiet machine are in docs/results/integrations.md: a test runs beside others.
+    """
+    return seconds <= patience(10 * LIMIT)

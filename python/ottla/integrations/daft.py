@@ -19,19 +19,16 @@ from ottla.integrations.ranges import pieces_of, ranges_of
 if TYPE_CHECKING:
     from daft.io.pushdowns import Pushdowns
 
-# Tasks of a query, of which Daft runs as many at a time as it has workers.
-TASKS = 16
-
 
 class TopicSource(DataSource):  # type: ignore[misc]  # Daft's types are not followed
     """A topic. Each query reads what it holds then, in tasks that run at the same time.
 
-    A task reads a part of a partition, or several partitions. Columns and limits of a query are pushed down.
+    Columns and limits of a query are pushed down.
 
     Args:
         bootstrap_servers: `host:port` of one or more brokers, separated by commas or as a list.
         topic: The topic's name.
-        tasks: The most tasks.
+        tasks: The number of tasks, which read parts of partitions; None reads a partition in each.
         since: As for `ottla.read`.
         until: As for `ottla.read`.
         offsets: As for `ottla.read`.
@@ -44,7 +41,7 @@ class TopicSource(DataSource):  # type: ignore[misc]  # Daft's types are not fol
         bootstrap_servers: str | list[str],
         topic: str,
         *,
-        tasks: int = TASKS,
+        tasks: int | None = None,
         since: int | datetime | timedelta | None = None,
         until: int | datetime | timedelta | None = None,
         offsets: range | Mapping[int, range] | None = None,
@@ -78,7 +75,7 @@ class TopicSource(DataSource):  # type: ignore[misc]  # Daft's types are not fol
         limit = pushdowns.limit if pushdowns.filters is None else None
         servers, topic = self._read
         ranges = await asyncio.to_thread(partial(ranges_of, servers, topic, **self._bounds, **self._options))
-        for piece in pieces_of(ranges, self._tasks):
+        for piece in pieces_of(ranges, self._tasks or len(ranges), split=self._tasks is not None):
             yield TopicTask(self._read, piece, columns, limit, self._options)
 
 

@@ -71,22 +71,30 @@ def _moment(moment: int | datetime | timedelta) -> int | datetime:
     return moment
 
 
-def pieces_of(ranges: Mapping[int, range], count: int) -> list[dict[int, range]]:
+def pieces_of(ranges: Mapping[int, range], count: int, *, split: bool = False) -> list[dict[int, range]]:
     """Divide ranges into about equal pieces.
 
     Args:
         ranges: Offsets by partition number.
         count: The most pieces.
+        split: Whether partitions are divided, so that there may be more pieces than partitions. A consumer fetches
+            ahead beyond the end of its piece, so that parts of partitions cost more than whole ones.
 
     Returns:
-        Pieces that together have each offset once, and none of which is empty. A piece may have a part of a partition,
-        or several partitions.
+        Pieces that together have each offset once, and none of which is empty.
     """
-    total = sum(map(len, ranges.values()))
+    filled = {number: span for number, span in sorted(ranges.items()) if span}
+    if not split:
+        # The largest partition goes to the piece that has least.
+        whole: list[dict[int, range]] = [{} for _ in range(min(count, len(filled)))]
+        for number, span in sorted(filled.items(), key=lambda item: -len(item[1])):
+            min(whole, key=lambda piece: sum(map(len, piece.values())))[number] = span
+        return whole
+    total = sum(map(len, filled.values()))
     size = max(1, -(-total // max(1, count)))
     pieces: list[dict[int, range]] = []
     space = 0
-    for number, span in sorted(ranges.items()):
+    for number, span in filled.items():
         start = span.start
         while start < span.stop:
             if not space:

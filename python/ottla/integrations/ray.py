@@ -19,12 +19,14 @@ from ottla.integrations.ranges import pieces_of, ranges_of
 class TopicDatasource(Datasource):  # type: ignore[misc]  # Ray's types are not followed
     """What a topic holds when the datasource is made, in tasks that Ray's workers read at the same time.
 
-    A task reads a part of a partition, or several partitions, so that there may be more tasks than partitions.
+    A task reads one partition, or several. With `split` there may be more tasks than partitions.
 
     Args:
         bootstrap_servers: `host:port` of one or more brokers, separated by commas or as a list.
         topic: The topic's name.
         columns: The names of columns; None takes all.
+        split: Whether tasks read parts of partitions. It is for partitions that take long: a task fetches ahead beyond
+            the end of its part.
         since: As for `ottla.read`.
         until: As for `ottla.read`.
         offsets: As for `ottla.read`.
@@ -42,6 +44,7 @@ class TopicDatasource(Datasource):  # type: ignore[misc]  # Ray's types are not 
         topic: str,
         *,
         columns: Iterable[str] | None = None,
+        split: bool = False,
         since: int | datetime | timedelta | None = None,
         until: int | datetime | timedelta | None = None,
         offsets: range | Mapping[int, range] | None = None,
@@ -49,6 +52,7 @@ class TopicDatasource(Datasource):  # type: ignore[misc]  # Ray's types are not 
         **properties: Any,
     ) -> None:
         super().__init__()
+        self._split = split
         self._schema = Batch.concat([]).to_arrow(columns).schema
         options = {"config": config, **properties}
         self._ranges = ranges_of(bootstrap_servers, topic, since=since, until=until, offsets=offsets, **options)
@@ -79,7 +83,7 @@ class TopicDatasource(Datasource):  # type: ignore[misc]  # Ray's types are not 
         metadata = BlockMetadata(num_rows=None, size_bytes=None, input_files=None, exec_stats=None)
         return [
             ReadTask(partial(self._read, piece), metadata, self._schema, per_task_row_limit)
-            for piece in pieces_of(self._ranges, parallelism)
+            for piece in pieces_of(self._ranges, parallelism, split=self._split)
         ]
 
 
@@ -142,10 +146,10 @@ def read_topic(
     Args:
         bootstrap_servers: `host:port` of one or more brokers, separated by commas or as a list.
         topic: The topic's name.
-        override_num_blocks: The number of read tasks; None lets Ray choose.
+        override_num_blocks: The number of read tasks, which read parts of partitions; None reads a partition in each.
         **options: The other arguments of `TopicDatasource`.
     """
-    source = TopicDatasource(bootstrap_servers, topic, **options)
+    source = TopicDatasource(bootstrap_servers, topic, **{"split": override_num_blocks is not None, **options})
     return ray.data.read_datasource(source, override_num_blocks=override_num_blocks)
 
 
