@@ -233,7 +233,7 @@ class Message:
     def set_error(self, error: Any) -> None:
         """Set the error, to a KafkaError."""
     def __len__(self) -> int: ...
-    def __eq__(self, other: object) -> bool: ...
+    def __eq__(self, value: object, /) -> bool: ...
     __hash__: ClassVar[None]  # type: ignore[assignment]
     def __reduce__(self) -> tuple[type[Message], tuple[Any, ...]]: ...
 
@@ -339,7 +339,7 @@ class ReportingProducer:
         topic: Any,
         value: Any = None,
         key: Any = None,
-        partition: Any = -1,
+        partition: Any = ...,
         callback: Any = None,
         on_delivery: Any = None,
         timestamp: Any = 0,
@@ -1141,9 +1141,9 @@ class SyncConsumer:
             OffsetOutOfRangeError: A position is not in the log, and `auto.offset.reset` is `none`; a
                 `LogTruncatedError` if records were read there that are lost.
             NotFoundError: A topic does not exist.
-            CorruptRecordError: Records do not decode. Those before them came first, and its partition stays there until
-                a seek to its `next_offset`; other partitions are read on. It is raised again when nothing else
-                came in time.
+            CorruptRecordError: Records do not decode. The records before them were returned first. The partition stays
+                there until a seek to the error's `next_offset`; other partitions are read on. It is raised again when
+                no other partition has records in time.
             ClosedError: The consumer is closed.
         """
     def _tell(self) -> None: ...

@@ -60,8 +60,12 @@ def _module(package: Any, name: str) -> str:
 
 
 def _object(package: Any, module: Any, path: str) -> Any:
-    later = _LATER.get(path)
-    member = package[later.removeprefix("ottla.")] if later else module[path.rpartition(".")[2]]
+    later, short = _LATER.get(path), path.rpartition(".")[2]
+    if later:
+        member = package[later.removeprefix("ottla.")]
+    else:
+        # Results of admin calls are imported on first use.
+        member = module.members.get(short) or package["_admin"][short]
     return member.final_target if member.is_alias else member
 
 

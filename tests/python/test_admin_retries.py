@@ -38,7 +38,7 @@ RETRIED: dict[str, tuple[str, str, Callable[[Any], Any]]] = {
         lambda admin: admin.alter_client_quotas([({"user": "a"}, {"producer_byte_rate": 1.0})]),
     ),
     "elect_leaders": ("ElectLeaders", "NOT_CONTROLLER", lambda admin: admin.elect_leaders()),
-    "update_features": ("UpdateFeatures", "NOT_CONTROLLER", lambda admin: admin.update_features({"share.version": 1})),
+    "update_features": ("UpdateFeatures", "NOT_CONTROLLER", lambda admin: admin.update_features({"share.version": 2})),
 }
 
 
@@ -64,7 +64,7 @@ def test_a_lost_response_of_a_change_is_one_that_may_be_done(api: Api, name: str
 
 def test_a_question_without_a_response_changed_nothing(api: Api) -> None:
     with Broker(topics=["t"]) as broker, api.admin(broker.bootstrap_servers, default_api_timeout_ms=1000) as admin:
-        broker.ignore("ListOffsets", count=1000)
+        broker.hang("ListOffsets", count=1000)
         with pytest.raises(errors.KafkaTimeoutError) as caught:
             api(admin.list_offsets({PLACE: "latest"}))
         assert not caught.value.may_be_done
@@ -101,7 +101,7 @@ def test_arguments_that_cannot_be(api: Api) -> None:
             (lambda: admin.delete_records({("t",): 1}), TypeError, ""),
             (lambda: admin.describe_log_dirs([77]), errors.ArgumentError, "there is no broker 77"),
         ):
-            with pytest.raises(kind, match=text):
+            with pytest.raises(kind, match=text or None):
                 api(call())
 
 

@@ -523,7 +523,7 @@ def test_a_wrong_setting_says_what_to_write(options, what):
 
 @pytest.mark.parametrize("name", ["listeners", "acls", "super_users", "quotas"])
 def test_one_text_is_no_list(name):
-    with pytest.raises(errors.ArgumentError, match=f"{name} is a list"):
+    with pytest.raises(errors.ArgumentError, match=f"{name} must be a list"):
         Broker(**{name: "alice"})
 
 

@@ -31,7 +31,7 @@ def test_a_key_by_position(api, address):
         ("Consumer", "store_offsets", "consumer.commit(offsets)"),
         ("Consumer", "consumer_group_metadata", "consumer.group_metadata()"),
         ("Consumer", "list_topics", "Admin(bootstrap_servers).list_topics()"),
-        ("Admin", "describe_configs", "not"),
+        ("Admin", "alter_configs", "admin.incremental_alter_configs("),
     ],
 )
 def test_names_that_other_clients_have(api, address, kind, name, instead):

@@ -76,6 +76,8 @@ def test_the_timeout_of_each_client(api, address, given, error, text):
         wait = delivery.result if api.name == "sync" else delivery.wait
         is_refused(api, lambda: wait(given), error, text)
         api.result(delivery)
+        # It is also checked where there is nothing to wait for.
+        is_refused(api, lambda: wait(given), error, text)
     with api.admin(address) as admin:
         is_refused(api, lambda: admin.list_topics(timeout=given), error, text)
 

@@ -495,7 +495,7 @@ def test_the_first_batch_counts_from_where_it_begins(begin, records):
 
 def test_what_is_hidden_is_not_told():
     out = io.StringIO()
-    Report("job", out, shown=lambda text: text.replace("sesame", "${PASSWORD}")).say("done: open sesame")
+    Report("job", out, shown=lambda text: text.replace("sesame", "${PASSWORD}")).write("done: open sesame")
     assert out.getvalue().endswith("job: done: open ${PASSWORD}\n")
 
 

@@ -93,11 +93,12 @@ def test_asyncio_says_what_threads_are_told(name):
 
 def test_no_verb_is_written_twice():
     """Twins with an underscore are what the operations replaced. `_core` leads to them, `_notify`, `_watch` and
-    `_tell` are for callbacks, and `_repr_html_` is what notebooks call."""
+    `_tell` are for callbacks, `_repr_html_` is what notebooks call, `_ottla_read` and `_ottla_write` give a
+    client of compat its inbox or outbox."""
     for name, cls in vars(_ottla).items():
         if isinstance(cls, type):
             private = {each for each in vars(cls) if each.startswith("_") and not each.startswith("__")}
-            assert private <= {"_core", "_notify", "_watch", "_tell", "_repr_html_"}, name
+            assert private <= {"_core", "_notify", "_watch", "_tell", "_repr_html_", "_ottla_read", "_ottla_write"}, name
 
 
 @pytest.mark.parametrize("module", ["", ".aio", ".errors", ".log", ".otel", ".protocol", ".spark", ".testing"])

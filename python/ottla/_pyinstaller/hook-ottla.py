@@ -17,6 +17,8 @@ hiddenimports = [
     "ottla._sasl",
     "ottla._types",
     "ottla.aio._completions",
+    "ottla.compat.confluent_kafka.errors",
+    "ottla.compat.confluent_kafka.outbox",
     "ottla.errors",
     "uuid",
 ]

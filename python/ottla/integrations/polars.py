@@ -22,7 +22,7 @@ def scan(
     offsets: range | Mapping[int, range] | None = None,
     config: Mapping[str, Any] | None = None,
     **properties: Any,
-) -> pl.LazyFrame:
+) -> Any:
     """A topic as a `polars.LazyFrame`, which is read when it is collected.
 
     Each `collect` reads what the topic holds then, and no more of it than the query needs. Columns that the query does

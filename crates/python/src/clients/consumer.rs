@@ -569,9 +569,9 @@ impl SyncConsumer {
     ///     OffsetOutOfRangeError: A position is not in the log, and `auto.offset.reset` is `none`; a
     ///         `LogTruncatedError` if records were read there that are lost.
     ///     NotFoundError: A topic does not exist.
-    ///     CorruptRecordError: Records do not decode. Those before them came first, and its partition stays there until
-    ///         a seek to its `next_offset`; other partitions are read on. It is raised again when nothing else
-    ///         came in time.
+    ///     CorruptRecordError: Records do not decode. The records before them were returned first. The partition stays
+    ///         there until a seek to the error's `next_offset`; other partitions are read on. It is raised again when
+    ///         no other partition has records in time.
     ///     ClosedError: The consumer is closed.
     #[pyo3(
         signature = (timeout = Some(Timeout(1.0)), *, max_records = None),

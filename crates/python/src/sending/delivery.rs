@@ -166,12 +166,13 @@ impl Delivery {
     ///     KafkaError: The record was not delivered.
     #[pyo3(signature = (timeout = None))]
     fn result(&self, py: Python<'_>, timeout: Option<Timeout>) -> PyResult<Py<PyAny>> {
+        let limit = seconds(timeout)?;
         let fate = self.fate.get()?;
         if let Some(result) = fate.told(fate.peek().result()) {
             return outcome(py, result);
         }
         let _waits = fate.waits();
-        let waited = wait::block_on(py, fate.peek().wait(seconds(timeout)?))?;
+        let waited = wait::block_on(py, fate.peek().wait(limit))?;
         outcome(py, fate.told(fate.peek().result()).unwrap_or(waited))
     }
 
@@ -187,11 +188,12 @@ impl Delivery {
     ///     KafkaTimeoutError: The delivery result was not known in time.
     #[pyo3(signature = (timeout = None))]
     fn exception(&self, py: Python<'_>, timeout: Option<Timeout>) -> PyResult<Option<Py<PyAny>>> {
+        let limit = seconds(timeout)?;
         let fate = self.fate.get()?;
         let mut known = fate.peek().result();
         let _waits = fate.waits();
         if known.is_none() {
-            let waited = wait::block_on(py, fate.peek().wait(seconds(timeout)?))?;
+            let waited = wait::block_on(py, fate.peek().wait(limit))?;
             known = fate.peek().result();
             // The record's own error is returned; a timeout before that is raised.
             if let (None, Err(error)) = (&known, waited) {
