@@ -60,12 +60,10 @@ def _module(package: Any, name: str) -> str:
 
 
 def _object(package: Any, module: Any, path: str) -> Any:
-    later, short = _LATER.get(path), path.rpartition(".")[2]
-    if later:
-        member = package[later.removeprefix("ottla.")]
-    else:
-        # Results of admin calls are imported on first use.
-        member = module.members.get(short) or package["_admin"][short]
+    short = path.rpartition(".")[2]
+    # Results of admin calls are imported on first use, too.
+    member = package[_LATER[path].removeprefix("ottla.")] if path in _LATER else module.members.get(short)
+    member = member or package["_admin"][short]
     return member.final_target if member.is_alias else member
 
 

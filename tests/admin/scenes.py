@@ -252,9 +252,7 @@ def group_scene(admin: ottla.Admin, bootstrap: str, protocol: str) -> Any:
             "operations": sorted(described.authorized_operations or []),
             "coordinated": described.coordinator in [node.id for node in admin.describe_cluster().nodes],
             "member": (member.client_id, member.assignment == [place, idle], member.is_upgraded),
-            "listed": [
-                row.group_id for row in admin.list_groups(states="Stable", types=protocol) if row.group_id == group
-            ],
+            "listed": group in [row.group_id for row in admin.list_groups(states="Stable", types=protocol)],
             "not listed": [row for row in admin.list_groups(states="Empty") if row.group_id == group],
             "other type": [row for row in admin.list_groups(types="share") if row.group_id == group],
             "protocol type": group in [row.group_id for row in admin.list_groups(protocol_types="consumer")],

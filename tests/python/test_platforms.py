@@ -62,7 +62,7 @@ def test_every_module_can_be_imported_and_a_record_makes_the_round():
 import importlib, pkgutil
 import ottla, ottla.aio, ottla.testing
 for module in pkgutil.walk_packages(ottla.__path__, "ottla."):
-    if not module.name.startswith("ottla.spark") and not module.name.endswith(("__main__", "otel", "pytest_plugin", "_botocore")):
+    if not module.name.startswith(("ottla.spark", "ottla.integrations")) and not module.name.endswith(("__main__", "otel", "pytest_plugin", "_botocore")):
         importlib.import_module(module.name)
 
 async def main(address):

@@ -98,7 +98,9 @@ def test_no_verb_is_written_twice():
     for name, cls in vars(_ottla).items():
         if isinstance(cls, type):
             private = {each for each in vars(cls) if each.startswith("_") and not each.startswith("__")}
-            assert private <= {"_core", "_notify", "_watch", "_tell", "_repr_html_", "_ottla_read", "_ottla_write"}, name
+            assert private <= {"_core", "_notify", "_watch", "_tell", "_repr_html_", "_ottla_read", "_ottla_write"}, (
+                name
+            )
 
 
 @pytest.mark.parametrize("module", ["", ".aio", ".errors", ".log", ".otel", ".protocol", ".spark", ".testing"])

@@ -583,8 +583,8 @@ pub(crate) mod operations {
     pub(crate) const UNKNOWN: i32 = i32::MIN;
     /// Read, write, create, delete, alter, describe, describe and alter configs.
     pub(crate) const TOPIC: i32 = bits(&[3, 4, 5, 6, 7, 8, 10, 11]);
-    /// Read, delete, describe.
-    pub(crate) const GROUP: i32 = bits(&[3, 6, 8]);
+    /// Read, delete, describe, describe and alter configs.
+    pub(crate) const GROUP: i32 = bits(&[3, 6, 8, 10, 11]);
     /// Create, alter, describe, cluster action, describe and alter configs, idempotent write.
     pub(crate) const CLUSTER: i32 = bits(&[5, 7, 8, 9, 10, 11, 12]);
 }

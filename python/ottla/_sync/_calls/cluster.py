@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from types import SimpleNamespace
 from typing import Any, Literal
@@ -399,6 +398,8 @@ class Cluster:
             admin.request("ListGroups", {"typesFilter": ["share"]}, broker=1)["groups"]
             ```
         """
+        import json  # not needed by other calls
+
         text: str = self._core.call(
             "request", timeout, api=api, message=json.dumps(message or {}), version=version, broker=broker
         ).wait()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from types import SimpleNamespace
 from typing import Any, Literal
@@ -400,6 +399,8 @@ class Cluster:
             admin.request("ListGroups", {"typesFilter": ["share"]}, broker=1)["groups"]
             ```
         """
+        import json  # not needed by other calls
+
         text: str = await self._core.call(
             "request", timeout, api=api, message=json.dumps(message or {}), version=version, broker=broker
         )
