@@ -2,8 +2,8 @@
 # Builds the source distribution and, from it, the wheel that `pip install` takes, into target/wheels: a source distribution that
 # lacks a file builds nothing. It has fewer crates than Cargo.lock names, which cargo then shortens, so this is not `--locked`.
 # Only the wheel is stripped, in its last step: the builds of `make` keep the lines that profilers show. maturin puts an SBOM of
-# all crates into it, made by the cargo-cyclonedx that it carries.
+# all crates into it, made by the cargo-cyclonedx that it carries. The linker (LLD, which Rust brings) folds functions of the same code.
 set -eu
 rm -f target/wheels/ottla-*
 VIRTUAL_ENV=$PWD/.venv .venv/bin/maturin build --release --strip --sdist --out target/wheels --interpreter "$PWD/.venv/bin/python" \
-    --target-dir "$PWD/target"
+    --target-dir "$PWD/target" -- -C link-arg=-Wl,--icf=all

@@ -407,7 +407,6 @@ impl Call for DeleteGroupOffsets {
         let rows = wanted.map(|it| {
             let row = OffsetDeleteRequestPartition {
                 partition_index: it.partition,
-                ..Default::default()
             };
             (&it.topic, row)
         });
@@ -415,12 +414,10 @@ impl Call for DeleteGroupOffsets {
         let topics = topics.map(|(topic, partitions)| OffsetDeleteRequestTopic {
             name: (&**topic).into(),
             partitions,
-            ..Default::default()
         });
         Request::OffsetDelete(OffsetDeleteRequest {
             group_id: (&*self.group).into(),
             topics: topics.collect(),
-            ..Default::default()
         })
     }
 
