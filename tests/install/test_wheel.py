@@ -19,7 +19,8 @@ import pytest
 ROOT = Path(__file__).parents[2]
 WHEELS = ROOT / "target" / "wheels"
 PATIENCE = 60
-MOST_BYTES = 10_000_000
+# The goal is 8 MB; the calls of administration brought it to 10.5.
+MOST_BYTES = 10_800_000
 
 pytestmark = pytest.mark.timeout(400)
 
@@ -186,10 +187,9 @@ def test_the_sbom_names_every_crate(wheel):
     assert {"ottla-engine", "ottla-broker", "tokio", "pyo3", "zstd"} <= {name for name, _ in named}
 
 
-def test_the_readme_lists_the_extras(wheel):
-    text = metadata_of(wheel).get_payload(decode=True).decode()
-    section = text[text.index("## Install") :].split("\n## ")[0]
-    extras = set(re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE))
+def test_the_page_on_installation_lists_the_extras(wheel):
+    text = (ROOT / "docs" / "start" / "install.md").read_text()
+    extras = set(re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE))
     assert extras == set(metadata_of(wheel).get_all("Provides-Extra")) - {"demo", "dev"}
 
 

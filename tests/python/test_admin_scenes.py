@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 # Where the embedded broker differs, and why.
 DIFFERENT = {
+    "delete_records": "it deletes records of compacted topics, too, which the simulation uses",
     "topic_configs": "real brokers of these tests keep records for a century; synonyms have the topic's names",
     "broker_and_group_configs": "it has no log.retention.hours",
     "share_groups": "it reports the start offset after the acknowledged records at once",
