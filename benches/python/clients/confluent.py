@@ -125,24 +125,16 @@ class _Failures(_Deliveries):
 
 
 def produce(job: Job, watch: Stopwatch) -> tuple[int, int]:
-    """`produce`, one by one, each told of by a callback."""
-    delivered, values = _Deliveries(), job.values()
-
-    def send(producer: Any) -> None:
-        for value in values:
-            while True:
-                try:
-                    producer.produce(job.topic, value, on_delivery=delivered)
-                    break
-                except BufferError:
-                    producer.poll(0.01)
-        producer.poll(0)
-
-    return _produce(job, watch, send, delivered)
+    """`produce`, one by one, each reported by a callback."""
+    return _produce_singly(job, watch, polls=False)
 
 
 def produce_polled(job: Job, watch: Stopwatch) -> tuple[int, int]:
     """As `produce`, with a `poll(0)` after each record, as confluent-kafka's examples have it."""
+    return _produce_singly(job, watch, polls=True)
+
+
+def _produce_singly(job: Job, watch: Stopwatch, *, polls: bool) -> tuple[int, int]:
     delivered, values = _Deliveries(), job.values()
 
     def send(producer: Any) -> None:
@@ -153,6 +145,9 @@ def produce_polled(job: Job, watch: Stopwatch) -> tuple[int, int]:
                     break
                 except BufferError:
                     producer.poll(0.01)
+            if polls:
+                producer.poll(0)
+        if not polls:
             producer.poll(0)
 
     return _produce(job, watch, send, delivered)

@@ -20,7 +20,7 @@ verbs! {
 /// The first version of ApiVersions with features.
 const FEATURES: i16 = 3;
 
-/// The first version of UpdateFeatures that only validates, and that tells types of downgrades apart.
+/// The first version of UpdateFeatures that only validates, and that distinguishes types of downgrades.
 const VALIDATE: i16 = 1;
 
 /// Levels of a feature, the lowest and the highest.

@@ -79,16 +79,8 @@ fn meaning(code: ErrorCode, batch: Standing) -> Meaning {
             }
         }
         ErrorCode::MESSAGE_TOO_LARGE | ErrorCode::RECORD_LIST_TOO_LARGE => Meaning::RecordTooLarge,
-        ErrorCode::OUT_OF_ORDER_SEQUENCE_NUMBER | ErrorCode::UNKNOWN_PRODUCER_ID
-            if !batch.first =>
-        {
-            Meaning::Behind
-        }
-        ErrorCode::OUT_OF_ORDER_SEQUENCE_NUMBER | ErrorCode::UNKNOWN_PRODUCER_ID
-            if batch.may_be_elsewhere =>
-        {
-            Meaning::Missing
-        }
+        code if reports_missing(code) && !batch.first => Meaning::Behind,
+        code if reports_missing(code) && batch.may_be_elsewhere => Meaning::Missing,
         // It is not written yet. But what the broker still has of a connection that ended may bring the missing batch, and then
         // this one.
         ErrorCode::OUT_OF_ORDER_SEQUENCE_NUMBER if batch.cut_off => Meaning::Forgotten,
@@ -120,6 +112,14 @@ fn meaning(code: ErrorCode, batch: Standing) -> Meaning {
             }
         }
     }
+}
+
+/// Whether a leader reports that it lacks a batch, or those before it.
+fn reports_missing(code: ErrorCode) -> bool {
+    matches!(
+        code,
+        ErrorCode::OUT_OF_ORDER_SEQUENCE_NUMBER | ErrorCode::UNKNOWN_PRODUCER_ID
+    )
 }
 
 /// Whether an error means that the view's leader is out of date.
@@ -281,12 +281,12 @@ impl<T: Clone> Accumulator<T> {
             return;
         };
         let first = queue.is_first(id);
-        let is_last = queue.is_last_numbered(id);
-        let follows_gap = queue.follows_gap(id);
-        let is_overtaken = queue
-            .sent
-            .iter()
-            .any(|batch| batch.id == id && queue.is_overtaken(batch));
+        let Some(batch) = queue.sent.iter().find(|batch| batch.id == id) else {
+            return;
+        };
+        let is_last = queue.is_last_numbered(batch);
+        let follows_gap = queue.follows_gap(batch);
+        let is_overtaken = queue.is_overtaken(batch);
         let topic = Arc::clone(&queue.topic);
         let Some(batch) = queue.sent_batch(id) else {
             return;
@@ -295,11 +295,7 @@ impl<T: Clone> Accumulator<T> {
             let meters = &mut cluster.context.meters;
             meters.batch_answered(&topic, size);
         }
-        let reports_missing = matches!(
-            code,
-            ErrorCode::OUT_OF_ORDER_SEQUENCE_NUMBER | ErrorCode::UNKNOWN_PRODUCER_ID
-        );
-        let may_be_elsewhere = reports_missing
+        let may_be_elsewhere = reports_missing(code)
             && first
             && batch.may_be_elsewhere()
             && !Denial::is_final(&mut batch.denial, now, batch.leader);

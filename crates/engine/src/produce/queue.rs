@@ -185,17 +185,15 @@ impl<T> Queue<T> {
     }
 
     /// Whether a batch under way follows one that was given up and may still come.
-    pub(super) fn follows_gap(&self, id: BatchId) -> bool {
-        let batch = self.sent.iter().find(|batch| batch.id == id);
-        let stamp = batch.and_then(|batch| batch.stamp);
+    pub(super) fn follows_gap(&self, batch: &Batch<T>) -> bool {
+        let stamp = batch.stamp;
         stamp.is_some_and(|stamp| !self.numbering.follows_acknowledged(stamp))
     }
 
-    /// Whether no number was given after those of this batch, which is under way.
-    pub(super) fn is_last_numbered(&self, id: BatchId) -> bool {
-        let batch = self.sent.iter().find(|batch| batch.id == id);
-        let stamped = batch.and_then(|batch| Some((batch.stamp?, batch.count)));
-        stamped.is_none_or(|(stamp, records)| self.numbering.is_last(stamp, records))
+    /// Whether no number was given after those of this batch.
+    pub(super) fn is_last_numbered(&self, batch: &Batch<T>) -> bool {
+        let stamp = batch.stamp;
+        stamp.is_none_or(|stamp| self.numbering.is_last(stamp, batch.count))
     }
 
     pub(super) fn sent_batch(&mut self, id: BatchId) -> Option<&mut Batch<T>> {

@@ -69,7 +69,7 @@ struct Content {
     /// Records without a report, and the bytes of their keys and values.
     count: usize,
     bytes: usize,
-    /// By batch, in the order of the records. One hook tells of all of a batch.
+    /// By batch, in the order of the records. One hook reports all records of a batch.
     sent: HashMap<usize, VecDeque<(Entry, Delivery)>>,
     unsent: HashMap<Arc<str>, VecDeque<Entry>>,
     results: VecDeque<(Entry, Outcome)>,
