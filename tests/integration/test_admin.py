@@ -11,6 +11,7 @@ from ottla.errors import AuthorizationError, UnsupportedError
 from tests.admin.outcomes import kept, outcome
 from tests.admin.scenes import SCENES, refusal
 from tests.integration.conftest import REAL
+from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,12 +34,13 @@ def test_access_control_lists(start_kafka: Callable[..., Cluster]) -> None:
         wrong = ottla.AclBinding("TOPIC", "", "User:alice", "READ")
         assert refusal(admin.create_acls, [rule, wrong, prefixed])[:2] == ["INVALID_REQUEST", "INVALID_REQUEST"]
         admin.create_acls(rule)
-        assert admin.describe_acls() == sorted([rule, prefixed])
+        # Brokers learn of a change after the controller has responded.
+        wait_until(lambda: admin.describe_acls() == [rule, prefixed], "the rules are there")
         assert admin.describe_acls(ottla.AclFilter("GROUP", "team-a", pattern_type="MATCH")) == [prefixed]
         wanted = ottla.AclFilter(principal="User:alice")
         assert admin.delete_acls([wanted]) == {wanted: [rule]}
         assert admin.delete_acls([wanted]) == {wanted: []}
-        assert admin.describe_acls() == [prefixed]
+        wait_until(lambda: admin.describe_acls() == [prefixed], "the rule is gone")
 
 
 def test_users_and_quotas(start_kafka: Callable[..., Cluster]) -> None:
@@ -50,11 +52,12 @@ def test_users_and_quotas(start_kafka: Callable[..., Cluster]) -> None:
                 ottla.ScramUpsertion("dave", "SCRAM-SHA-512", "s", 4096),
             ]
         )
-        found = admin.describe_user_scram_credentials()
-        assert found == {
+        found = {
             "carol": [ottla.ScramCredential("SCRAM-SHA-256", 8192)],
             "dave": [ottla.ScramCredential("SCRAM-SHA-512", 4096)],
         }
+        wait_until(lambda: admin.describe_user_scram_credentials() == found, "the credentials are there")
+        assert admin.describe_user_scram_credentials([]) == {}
         assert refusal(admin.describe_user_scram_credentials, ["carol", "nobody"]) == [
             "RESOURCE_NOT_FOUND",
             "RESOURCE_NOT_FOUND",
@@ -65,18 +68,15 @@ def test_users_and_quotas(start_kafka: Callable[..., Cluster]) -> None:
             [ottla.ScramDeletion("dave", "SCRAM-SHA-512"), ottla.ScramDeletion("nobody", "SCRAM-SHA-512")],
         )
         assert refused[1:] == ["RESOURCE_NOT_FOUND", 1]
-        assert list(admin.describe_user_scram_credentials()) == ["carol"]
+        wait_until(lambda: list(admin.describe_user_scram_credentials()) == ["carol"], "the credential is gone")
         alice, default = {"user": "alice", "client-id": "a"}, {"user": None}
         admin.alter_client_quotas([(alice, {"producer_byte_rate": 1e6}), (default, {"consumer_byte_rate": 2e6})])
-        both = admin.describe_client_quotas()
-        assert sorted(map(repr, both)) == sorted(
-            map(
-                repr,
-                [
-                    ottla.ClientQuota(dict(sorted(alice.items())), {"producer_byte_rate": 1e6}),
-                    ottla.ClientQuota(default, {"consumer_byte_rate": 2e6}),
-                ],
-            )
+        both = [
+            ottla.ClientQuota(dict(sorted(alice.items())), {"producer_byte_rate": 1e6}),
+            ottla.ClientQuota(default, {"consumer_byte_rate": 2e6}),
+        ]
+        wait_until(
+            lambda: sorted(map(repr, admin.describe_client_quotas())) == sorted(map(repr, both)), "the quotas are there"
         )
         assert [row.entity for row in admin.describe_client_quotas({"user": None})] == [default]
         assert admin.describe_client_quotas({"user": "alice"}, strict=True) == []
@@ -84,7 +84,7 @@ def test_users_and_quotas(start_kafka: Callable[..., Cluster]) -> None:
         admin.alter_client_quotas([(alice, {"producer_byte_rate": None})], validate_only=True)
         assert len(admin.describe_client_quotas()) == 2
         admin.alter_client_quotas([(alice, {"producer_byte_rate": None})])
-        assert [row.entity for row in admin.describe_client_quotas()] == [default]
+        wait_until(lambda: [row.entity for row in admin.describe_client_quotas()] == [default], "the quota is gone")
         assert refusal(admin.alter_client_quotas, [(default, {"nothing": 1.0})]) == [
             "INVALID_REQUEST",
             "INVALID_REQUEST",
@@ -100,16 +100,15 @@ def test_replicas_move(start_kafka: Callable[..., Cluster]) -> None:
         (partition,) = admin.describe_topics("moving")["moving"].partitions
         other = 3 - partition.replicas[0]
         admin.alter_partition_reassignments({place: [other, *partition.replicas]})
-        from tests.waiting import wait_until
-
         wait_until(lambda: not admin.list_partition_reassignments(), "the replicas have moved")
-        (partition,) = admin.describe_topics("moving")["moving"].partitions
-        assert partition.replicas[0] == other
-        wait_until(
-            lambda: len(admin.describe_topics("moving")["moving"].partitions[0].in_sync) == 2, "both are in sync"
-        )
+
+        def partition_now() -> ottla.PartitionInfo:
+            return admin.describe_topics("moving")["moving"].partitions[0]
+
+        wait_until(lambda: partition_now().replicas[0] == other, "the brokers have learned of the move")
+        wait_until(lambda: len(partition_now().in_sync) == 2, "both are in sync")
         admin.elect_leaders("PREFERRED", [place])
-        wait_until(lambda: admin.describe_topics("moving")["moving"].partitions[0].leader == other, "it leads")
+        wait_until(lambda: partition_now().leader == other, "it leads")
         dirs = admin.describe_log_dirs()
         assert sorted(dirs) == [1, 2]
         (size,) = admin.list_topic_sizes("moving")
@@ -124,8 +123,12 @@ def test_what_an_old_broker_does_not_do(start_kafka: Callable[..., Cluster]) -> 
         admin.create_partitions({"old": 2})
         resource = ottla.ConfigResource("TOPIC", "old")
         admin.incremental_alter_configs({resource: {"retention.ms": "5"}})
-        (row,) = admin.describe_configs(resource, names=["retention.ms"], include_synonyms=True)[resource]
-        assert (row.value, row.source, row.type) == ("5", "DYNAMIC_TOPIC_CONFIG", "LONG")
+
+        def retention() -> tuple[str | None, str, str]:
+            (row,) = admin.describe_configs(resource, names=["retention.ms"], include_synonyms=True)[resource]
+            return row.value, row.source, row.type
+
+        wait_until(lambda: retention() == ("5", "DYNAMIC_TOPIC_CONFIG", "LONG"), "the topic has its configuration")
         assert admin.list_offsets({place: "latest"})[place].offset == 0
         assert admin.list_groups(states="Stable") == []
         admin.alter_group_offsets("g", {place: 0})

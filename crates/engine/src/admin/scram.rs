@@ -51,15 +51,14 @@ impl Call for DescribeUserScramCredentials {
     }
 
     fn request(&self, _: &[usize], _: &About<'_>) -> Request {
-        let users = self.users.as_ref().map(|users| {
-            let rows = users.iter().map(|name| UserName {
-                name: name.as_str().into(),
-                ..Default::default()
-            });
-            rows.collect()
+        // An empty list means all users, as null does. On null a broker that denies the request fails and does not respond at
+        // all (`DescribeUserScramCredentialsRequest.getErrorResponse` of 4.4.0 throws a NullPointerException).
+        let users = self.users.iter().flatten().map(|name| UserName {
+            name: name.as_str().into(),
+            ..Default::default()
         });
         Request::DescribeUserScramCredentials(DescribeUserScramCredentialsRequest {
-            users,
+            users: Some(users.collect()),
             ..Default::default()
         })
     }

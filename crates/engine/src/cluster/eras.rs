@@ -1,20 +1,21 @@
 //! Brokers that do not tell their versions: what they were found to be, and how they are asked.
 //!
 //! ```text
-//!            asked, and no answer           probed             probed again, the same           new connections go by it
-//!   unknown ─────────────────────▶ Suspected ──────▶ Likely ─────────────────────────▶ Found ──▶ until it is too old to be true:
-//!                                      │               │                                         Suspected
-//!                                      └───────────────┴── it is no old broker ──▶ Doubted: asked again
+//!           no response to ApiVersions      probed        probed again, the same result     new connections use it
+//!   unknown ─────────────────────────▶ Suspected ──────▶ Likely ─────────────────────────▶ Found ──▶ until it expires:
+//!                                          │               │                                         Suspected
+//!                                          └───────────────┴── it is not an old broker ──▶ Doubted: asked again
 //! ```
 //!
 //! One proof is not enough: a newer broker that is about to stop, or whose network is cut twice, looks like an old one, and
-//! would be used without idempotence for a long time. Where another broker is known to be of the same era, one is. And one
-//! that has told its versions is never taken for an old one.
+//! would be used without idempotence for a long time. Where another broker is known to be of the same era, one proof is enough. A
+//! broker that has reported its versions is never taken for an old one.
 //!
-//! Where other brokers of the cluster have reported their versions, an old one is unlikely: only an upgrade mixes them. Four faults in a
-//! row can look like one (simulation, `deposed` seed 15727186), so the finding lasts for a short time only.
+//! Where other brokers of the cluster have reported their versions, an old one is unlikely: only an upgrade mixes them. Faults in a
+//! row look like one (simulation, `deposed` seed 15727186: four within 50 ms). Faults pass and the age of a broker does not, so such
+//! a broker must look old for [`PASSING`].
 //!
-//! What tells the age of a broker is in `connection`; this remembers it by address, for all connections to it.
+//! The evidence of a broker's age is found in `connection`; this remembers it by address, for all connections to it.
 
 use std::time::{Duration, Instant};
 
@@ -26,16 +27,16 @@ use crate::error::{Error, Evidence, Kind};
 use crate::observe::Observed;
 use crate::release::{Approach, Era, Fallback};
 
-/// How long a broker counts as old at most, where others of its cluster have reported their versions.
-const UNLIKELY: Duration = Duration::from_secs(30);
+/// How long a broker must look old where others of its cluster have reported their versions: longer than faults in a row.
+const PASSING: Duration = Duration::from_secs(30);
 
 /// What is known of a broker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Finding {
-    /// It ended a connection as old brokers do, and others.
-    Suspected,
-    /// A probe showed this era, once.
-    Likely(Era),
+    /// It ended a connection as old brokers do, and others, first at this time.
+    Suspected(Instant),
+    /// A probe showed this era, first at this time.
+    Likely(Era, Instant),
     /// It is of this era, as far as is known until then.
     Found(Era, Instant),
     /// A probe showed no old broker.
@@ -56,15 +57,14 @@ impl Eras {
             Fallback::Old(_) => true,
             Fallback::Probe | Fallback::Never => false,
         };
-        // A probe that authenticates asks a newer broker nothing.
-        let has_sasl = matches!(
-            config.security_protocol,
-            SecurityProtocol::SaslPlaintext | SecurityProtocol::SaslSsl
-        );
+        let has_sasl = has_sasl(config);
         match self.0.get(address) {
             Some(Finding::Found(era, until)) if *until > now => Approach::Assume(*era),
             Some(Finding::Found(..)) if old || has_sasl => Approach::Ask,
-            Some(Finding::Found(..) | Finding::Suspected | Finding::Likely(_)) => Approach::Probe,
+            Some(Finding::Suspected(since)) if has_sasl && !self.is_lasting(now, *since) => {
+                Approach::Ask
+            }
+            Some(Finding::Found(..) | Finding::Suspected(_) | Finding::Likely(..)) => Approach::Probe,
             // Where one broker is old, others are as well, and a probe is quicker than silence.
             None if !old && self.any_found(|_| true) => Approach::Probe,
             None if config.broker_version_fallback == Fallback::Probe => Approach::AskBriefly,
@@ -78,13 +78,27 @@ impl Eras {
     }
 
     /// Whether a probe that shows this era is believed.
-    fn is_believed(&self, address: &str, era: Era) -> bool {
-        self.0.get(address) == Some(&Finding::Likely(era)) || self.any_found(|found| found == era)
+    fn is_believed(&self, now: Instant, address: &str, era: Era) -> bool {
+        let again = match self.0.get(address) {
+            Some(Finding::Likely(likely, since)) => *likely == era && self.is_lasting(now, *since),
+            _ => false,
+        };
+        again || self.any_found(|found| found == era)
     }
 
-    /// A broker that was suspected took the authentication of 0.9, and is used as one.
+    /// Whether a broker that has looked old since then is one.
+    fn is_lasting(&self, now: Instant, since: Instant) -> bool {
+        !self.is_mixed() || now >= since + PASSING
+    }
+
+    /// Whether a broker of the cluster has reported its versions.
+    fn is_mixed(&self) -> bool {
+        self.0.values().any(|finding| *finding == Finding::Told)
+    }
+
+    /// A broker that was suspected took the authentication of 0.9. It is used as one.
     pub(super) fn authenticated(&mut self, now: Instant, context: &mut Context, address: &str) {
-        if self.0.get(address) == Some(&Finding::Suspected) {
+        if matches!(self.0.get(address), Some(Finding::Suspected(_))) {
             self.find(now, context, address, Era::V0_9, AUTHENTICATED);
         }
     }
@@ -129,19 +143,28 @@ impl Eras {
         }
         let (era, reason) = match (cause.evidence(), context.config.broker_version_fallback) {
             _ if self.0.get(address) == Some(&Finding::Told) => return false,
-            (Some(Evidence::Proven(era)), _) if self.is_believed(address, era) => {
+            (Some(Evidence::Proven(era)), _) if self.is_believed(now, address, era) => {
                 (era, reason(era))
             }
             (Some(Evidence::Proven(era)), _) => {
-                self.0.insert(address.to_owned(), Finding::Likely(era));
-                return true;
+                let since = match self.0.get(address) {
+                    Some(Finding::Likely(likely, since)) if *likely == era => *since,
+                    _ => now,
+                };
+                self.0.insert(address.to_owned(), Finding::Likely(era, since));
+                // Only where the second proof is believed is it worth looking for at once.
+                return self.is_lasting(now, since);
             }
             (Some(Evidence::Suspect), Fallback::Old(era)) => {
                 (era, "broker.version.fallback says so")
             }
             (Some(Evidence::Suspect), Fallback::Probe) => {
-                self.0.insert(address.to_owned(), Finding::Suspected);
-                return true;
+                let since = match self.0.get(address) {
+                    Some(Finding::Suspected(since)) => *since,
+                    _ => now,
+                };
+                self.0.insert(address.to_owned(), Finding::Suspected(since));
+                return !has_sasl(&context.config) || self.is_lasting(now, since);
             }
             (Some(Evidence::Refuted), _) => {
                 self.0.insert(address.to_owned(), Finding::Doubted);
@@ -150,7 +173,7 @@ impl Eras {
             (Some(Evidence::Suspect), Fallback::Never) | (None, _) => {
                 // One of which nothing is known was probed if another is old, and may be so new that it closes on probes.
                 let was_probed = match self.0.get(address) {
-                    Some(Finding::Suspected | Finding::Likely(_)) => true,
+                    Some(Finding::Suspected(_) | Finding::Likely(..)) => true,
                     None => self.any_found(|_| true),
                     _ => false,
                 };
@@ -172,10 +195,7 @@ impl Eras {
         era: Era,
         reason: &'static str,
     ) {
-        let mut lasts = context.config.api_version_fallback;
-        if self.0.values().any(|finding| *finding == Finding::Told) {
-            lasts = lasts.min(UNLIKELY);
-        }
+        let lasts = context.config.api_version_fallback;
         let finding = Finding::Found(era, now + lasts);
         self.0.insert(address.to_owned(), finding);
         context.observer.tell(Observed::VersionsAssumed {
@@ -185,6 +205,14 @@ impl Eras {
             lasts,
         });
     }
+}
+
+/// Whether a probe authenticates: then it sends no request that only newer brokers respond to, and nothing refutes it.
+fn has_sasl(config: &Config) -> bool {
+    matches!(
+        config.security_protocol,
+        SecurityProtocol::SaslPlaintext | SecurityProtocol::SaslSsl
+    )
 }
 
 const AUTHENTICATED: &str =

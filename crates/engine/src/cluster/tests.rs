@@ -662,23 +662,55 @@ fn an_old_broker_is_probed_at_once_and_remembered() {
     }
 }
 
-/// Faults can look like an old broker (simulation, `deposed` seed 15727186).
+/// Faults within a short time can look like an old broker (simulation, `deposed` seed 15727186).
 #[test]
-fn an_old_broker_among_newer_ones_is_probed_again_soon() {
+fn an_old_broker_among_newer_ones_must_look_old_for_long() {
     let mut script = admin(&[]);
     script.engine.core.cluster.links.eras.told("other:9092");
-    ask(&mut script, ListTopics, 60);
+    ask(&mut script, ListTopics, 90);
+    let proof = Some(Evidence::Proven(Era::V0_8));
     fails(&mut script, Some(Evidence::Suspect));
-    for _ in 0..2 {
-        fails(&mut script, Some(Evidence::Proven(Era::V0_8)));
+    let first = script.now;
+    while script.now < first + Duration::from_secs(30) {
+        assert_eq!(fails(&mut script, proof), Approach::Probe);
+        assert_eq!(dialled(&mut script), None, "there is a pause");
+        wait(&mut script);
     }
-    let (mut link, _) = succeeds(&mut script, Versions::of(Era::V0_8));
-    for (seconds, wanted) in [(20, Approach::Assume(Era::V0_8)), (20, Approach::Probe)] {
-        lose(&mut script, link, seconds);
-        let approach;
-        (link, approach) = succeeds(&mut script, Versions::of(Era::V0_8));
-        assert_eq!(approach, wanted);
-    }
+    assert_eq!(told(&mut script).join("; ").find("is used as"), None);
+    assert_eq!(fails(&mut script, proof), Approach::Probe);
+    let (_, approach) = succeeds(&mut script, Versions::of(Era::V0_8));
+    assert_eq!(approach, Approach::Assume(Era::V0_8));
+}
+
+/// With SASL, one connection that ends on ApiVersions would be enough: newer brokers, too, accept Kerberos as 0.9 does.
+#[test]
+fn an_old_broker_with_kerberos_among_newer_ones_must_look_old_for_long() {
+    let mut script = admin(&[
+        ("security.protocol", "SASL_PLAINTEXT"),
+        ("sasl.allow.plaintext", "true"),
+        ("sasl.mechanism", "GSSAPI"),
+    ]);
+    script.engine.core.cluster.links.eras.told("other:9092");
+    ask(&mut script, ListTopics, 90);
+    let first = script.now;
+    let link = loop {
+        let (link, approach) = dialled(&mut script).expect("a dial");
+        if approach == Approach::Probe {
+            break link;
+        }
+        let cause = Error::new(Kind::Unreachable, "closed").telling(Some(Evidence::Suspect));
+        script.engine.handle(script.now, link, Event::Down(cause));
+        wait(&mut script);
+    };
+    let waited = script.now - first;
+    assert!((30..40).contains(&waited.as_secs()), "{waited:?}");
+    let versions = Versions::of(Era::V0_9);
+    script.engine.handle(script.now, link, Event::Up(versions));
+    assert!(
+        told(&mut script)
+            .join("; ")
+            .contains("is used as a broker of Kafka 0.9")
+    );
 }
 
 /// A connection that was ready breaks, and the pause before the next one passes.

@@ -100,8 +100,12 @@ class Security:
             ClosedError: The client is closed.
             KafkaError: A broker refused, or none answered in time.
         """
-        found: dict[str, list[results.ScramCredential]]
-        found = self._core.call("describe_user_scram_credentials", timeout, users=users).wait()
+        if users is not None:
+            users = [users] if isinstance(users, str) else list(users)
+        found: dict[str, list[results.ScramCredential]] = {}
+        # Kafka's protocol would take an empty list for all users.
+        if users is None or users:
+            found = self._core.call("describe_user_scram_credentials", timeout, users=users).wait()
         return found
 
     def alter_user_scram_credentials(

@@ -99,8 +99,12 @@ class Security:
             ClosedError: The client is closed.
             KafkaError: A broker refused, or none answered in time.
         """
-        found: dict[str, list[results.ScramCredential]]
-        found = await self._core.call("describe_user_scram_credentials", timeout, users=users)
+        if users is not None:
+            users = [users] if isinstance(users, str) else list(users)
+        found: dict[str, list[results.ScramCredential]] = {}
+        # Kafka's protocol would take an empty list for all users.
+        if users is None or users:
+            found = await self._core.call("describe_user_scram_credentials", timeout, users=users)
         return found
 
     async def alter_user_scram_credentials(
