@@ -1,20 +1,23 @@
-//! Brokers that do not tell their versions: what they were found to be, and how they are asked.
+//! Brokers that do not return their versions: their age as it was found out, and which requests
+//! they get.
 //!
 //! ```text
-//!            asked, and no answer           probed             probed again, the same           new connections go by it
-//!   unknown ─────────────────────▶ Suspected ──────▶ Likely ─────────────────────────▶ Found ──▶ until it is too old to be true:
+//!            no response to ApiVersions     probed             probed again, the same           new connections use it
+//!   unknown ─────────────────────▶ Suspected ──────▶ Likely ─────────────────────────▶ Found ──▶ until the finding expires:
 //!                                      │               │                                         Suspected
-//!                                      └───────────────┴── it is no old broker ──▶ Doubted: asked again
+//!                                      └───────────────┴── it is no old broker ──▶ Doubted: ApiVersions again
 //! ```
 //!
-//! One proof is not enough: a newer broker that is about to stop, or whose network is cut twice, looks like an old one, and
-//! would be used without idempotence for a long time. Where another broker is known to be of the same era, one is. And one
-//! that has told its versions is never taken for an old one.
+//! One proof is not enough. A newer broker that is about to stop, or whose network is cut twice,
+//! looks like an old one, and the client would use it without idempotence for a long time. One
+//! proof is enough where another broker is known to be of the same era. A broker that has returned
+//! its versions once is never taken for an old one.
 //!
 //! Where other brokers of the cluster have reported their versions, an old one is unlikely: only an upgrade mixes them. Four faults in a
 //! row can look like one (simulation, `deposed` seed 15727186), so the finding lasts for a short time only.
 //!
-//! What tells the age of a broker is in `connection`; this remembers it by address, for all connections to it.
+//! `connection` finds out the age of a broker; this module remembers it by address, for all
+//! connections to the broker.
 
 use std::time::{Duration, Instant};
 
@@ -40,11 +43,12 @@ enum Finding {
     Found(Era, Instant),
     /// A probe showed no old broker.
     Doubted,
-    /// It told its versions once: whatever it looks like later is a fault, since no broker becomes an old one.
+    /// It returned its versions once. If it looks old later, that is a fault, since no broker is
+    /// downgraded that far.
     Told,
 }
 
-/// All brokers that do not tell their versions, by address.
+/// All brokers that do not return their versions, by address.
 #[derive(Debug, Default)]
 pub(super) struct Eras(FxHashMap<String, Finding>);
 
@@ -56,7 +60,7 @@ impl Eras {
             Fallback::Old(_) => true,
             Fallback::Probe | Fallback::Never => false,
         };
-        // A probe that authenticates asks a newer broker nothing.
+        // A probe with authentication would not send any of these requests to a newer broker.
         let has_sasl = matches!(
             config.security_protocol,
             SecurityProtocol::SaslPlaintext | SecurityProtocol::SaslSsl
@@ -89,13 +93,14 @@ impl Eras {
         }
     }
 
-    /// A broker told its versions.
+    /// A broker returned its versions.
     pub(super) fn told(&mut self, address: &str) {
         self.0.insert(address.to_owned(), Finding::Told);
     }
 
-    /// What to say of a set-up that ended as with a broker that does not tell its versions, where the settings say what such a
-    /// broker is, and it cannot authenticate the client.
+    /// The error of a set-up that ended as with a broker that does not return its versions, where
+    /// the settings name the version of such a broker, and that version cannot authenticate the
+    /// client.
     pub(super) fn explain(&self, config: &Config, address: &str, cause: Error) -> Error {
         let is_silent = cause.evidence() == Some(Evidence::Suspect);
         let has_told = self.0.get(address) == Some(&Finding::Told);
@@ -137,7 +142,7 @@ impl Eras {
                 return true;
             }
             (Some(Evidence::Suspect), Fallback::Old(era)) => {
-                (era, "broker.version.fallback says so")
+                (era, "broker.version.fallback sets it")
             }
             (Some(Evidence::Suspect), Fallback::Probe) => {
                 self.0.insert(address.to_owned(), Finding::Suspected);
@@ -192,7 +197,11 @@ const AUTHENTICATED: &str =
 
 fn reason(era: Era) -> &'static str {
     match era {
-        Era::V0_8 => "it closes connections on ApiVersions and ListGroups, and answers ListOffsets",
-        Era::V0_9 => "it leaves ApiVersions unanswered, and answers ListOffsets and ListGroups",
+        Era::V0_8 => {
+            "it closes connections on ApiVersions and ListGroups, and responds to ListOffsets"
+        }
+        Era::V0_9 => {
+            "it does not respond to ApiVersions, and responds to ListOffsets and ListGroups"
+        }
     }
 }
