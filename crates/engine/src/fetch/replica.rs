@@ -1,10 +1,10 @@
 //! Which replica of a partition is read: its leader, or one that is nearer (KIP-392).
 //!
 //! ```text
-//!  Told ── the leader names a nearer replica ──▶ Nearer ── metadata.max.age.ms, or an error ──▶ Told
-//!   ▲                                              │
-//!   │                                              └── cannot be reached ──▶ Untold ── metadata.max.age.ms ──┐
-//!   └─────────────────────────────────────────────────────────────────────────────────────────────────────────┘
+//!  `Told` ── the leader names a nearer replica ──▶ Nearer ── metadata.max.age.ms, or an error ──▶ `Told`
+//!    ▲                                               │
+//!    │                                               └── cannot be reached ──▶ `Untold` ── metadata.max.age.ms ─┐
+//!    └────────────────────────────────────────────────────────────────────────────────────────────────────────────┘
 //! ```
 //!
 //! A leader that receives the client's rack returns no records once it knows a nearer replica. If
