@@ -1,9 +1,5 @@
-//! A whole client as one state machine: the cluster, calls, and the parts that make it a producer or a consumer.
-//!
-//! The owner moves bytes and keeps time, and does nothing else. Five verbs: [`Engine::handle`] an event,
-//! [`Engine::handle_timeout`], [`Engine::next_timeout`], [`Engine::poll_send`] for the next thing to send on a link, and
-//! [`Engine::poll_action`] for the next thing to do. [`Engine::poll_change`] says whom to wake, [`Engine::observer`] what
-//! happened.
+//! A whole client as one state machine: the cluster, calls, and the parts that make it a producer or
+//! a consumer. [`Engine`] has the contract between it and its owner.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -27,7 +23,7 @@ use crate::part::{Client, Core, Part, Reply};
 pub enum Event {
     /// The broker returned its versions and accepted the client's identity.
     Up(Versions),
-    /// The broker accepted the client's identity again, which took so long.
+    /// The broker accepted the client's identity again, after this time.
     Renewed(Duration),
     /// A request got its response.
     Answer {
@@ -57,6 +53,28 @@ pub enum Event {
 }
 
 /// A client without sockets and clocks.
+///
+/// The owner moves bytes and keeps time, and does nothing else: `ottla-client` does it with tokio, `ottla-sim` under simulated
+/// time. The owner keeps this contract:
+///
+/// * One call at a time. `now` never decreases.
+/// * After each call, while [`Engine::has_output`], take everything: [`Engine::poll_action`], [`Engine::poll_change`],
+///   [`Engine::observer`], and `poll_done` of a producer, each until nothing is left. Then look at [`Engine::next_timeout`].
+/// * [`Engine::next_timeout`]: call [`Engine::handle_timeout`] at that time. A call that is too early does nothing.
+/// * [`Action::Dial`]: connect, negotiate with [`crate::connection`], and report [`Event::Up`]. If either fails, report
+///   [`Event::Down`].
+/// * [`Action::Wake`]: call [`Engine::poll_send`] for this link until it returns `None`. Write the requests in this order.
+///   After `None` the next wake-up comes when there is something to send.
+/// * [`Dispatch::Unfinished`]: finish it without the engine's lock, as it compresses. Report a failure as
+///   [`Event::Unsendable`].
+/// * Report each response as [`Event::Answer`]. Report a request without response as [`Event::Written`].
+/// * [`Event::Down`] is the last event of a link, and fails its requests in flight. Later events of the link are ignored.
+/// * [`Action::Close`]: close the connection. Nothing has to be reported.
+/// * [`Change`]: wake the callers that wait for it. A caller registers first, looks second and sleeps third, so that it
+///   misses no change.
+/// * [`Engine::ask`] starts a call. [`Change::Call`] comes when [`Engine::take_answer`] has the result. A caller that does not
+///   wait for the result calls [`Engine::cancel`].
+/// * [`Engine::take_leave`], then [`Engine::close`]: everything undecided fails with the cause, and every link is closed.
 #[derive(Debug)]
 pub struct Engine<C> {
     pub(crate) core: Core,
