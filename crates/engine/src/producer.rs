@@ -76,7 +76,7 @@ impl<T: Clone + std::fmt::Debug + Send + 'static> Engine<Producer<T>> {
     }
 
     /// A caller waits for a partition of a topic that it waits for, until it calls
-    /// [`Engine::give_up_partition`]; [`Engine::lacks_partition`] is false when it is known.
+    /// [`Engine::give_up_partition`]; [`Engine::lacks_partition`] is `None` when it is known.
     pub fn want_partition(&mut self, now: Instant, topic: &Arc<str>, partition: i32) {
         let cluster = &mut self.core.cluster;
         cluster.want_partition(now, topic, partition);
