@@ -187,7 +187,7 @@ def test_settings_that_can_never_work(api: Api) -> None:
         ([Named("")], "needs a name of its own"),
         ([Named("a"), Named("a")], "a is there twice"),
         ([Named("a", "lazy")], "eager or cooperative, and is 'lazy'|eager or cooperative, and is \"lazy\""),
-        ([Named("a"), "rang"], '"rang" is none of them'),
+        ([Named("a"), "rang"], '"rang" is unknown'),
         ([Named("a"), 5], "ottla.Assignor objects, and one is int"),
     ]:
         with pytest.raises(errors.ConfigError, match=f"partition_assignment_strategy: .*({said})"):

@@ -165,5 +165,5 @@ def test_daemon_threads_inside_our_calls_end_with_the_interpreter(kind):
         code, _, err = run(SCRIPT, kind)
         assert code == 0, err
         # The exit reports records that it did not deliver, and nothing else.
-        lost = ("was not closed before exit", "was given up")
+        lost = ("was not closed before exit", "was abandoned")
         assert [line for line in err.splitlines() if not any(words in line for words in lost)] == []

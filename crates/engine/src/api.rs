@@ -1,4 +1,4 @@
-//! The requests a client sends and their answers, with the versions it can speak.
+//! The requests that a client sends and their responses, with the versions that it supports.
 
 use std::time::Duration;
 
@@ -59,9 +59,9 @@ use serde_json::Value;
 use crate::error::{Error, Kind};
 use crate::release::{self, Era};
 
-/// Declares both enums from one list: API, lowest and highest version whose meaning this crate knows, and, if answers
-/// can carry a throttle time, the version from which the client itself keeps that pause (KIP-219; before it, the broker
-/// did).
+/// Declares both enums from one list: the API, the lowest and highest version that this crate
+/// supports, and, if responses can carry a throttle time, the version from which the client itself
+/// keeps that pause (KIP-219; before it, the broker did).
 macro_rules! apis {
     ($($api:ident: $request:ident => $response:ident, $min:literal..=$max:literal $(, throttles from $throttle:literal)?;)*) => {
         /// A request of any API.
@@ -71,7 +71,7 @@ macro_rules! apis {
             $($api($request),)*
         }
 
-        /// An answer of any API.
+        /// A response of any API.
         #[derive(Clone, Debug, PartialEq)]
         #[allow(missing_docs, reason = "named by API")]
         pub enum Response {
@@ -101,7 +101,7 @@ macro_rules! apis {
                 }
             }
 
-            /// The pause that the broker asks the client to keep, if it does.
+            /// The pause that the broker requests of the client, if any.
             pub(crate) fn throttle(&self, version: i16) -> Option<Duration> {
                 let (millis, from) = match self {
                     $(Response::$api(_body) => apis!(@throttle _body $($throttle)?),)*
@@ -110,8 +110,8 @@ macro_rules! apis {
                 (version >= from).then_some(Duration::from_millis(millis))
             }
 
-            /// Decodes the answer to a request of `api` at `version`; `None` for an API that no request here has.
-            /// With it comes how many bytes follow it in its frame.
+            /// Decodes the response to a request of `api` at `version`; `None` for an API that no
+            /// request here has. Also returns how many bytes follow the response in its frame.
             pub(crate) fn decode(api: ApiKey, version: i16, frame: Bytes) -> Option<Result<(Response, usize), DecodeError>> {
                 match api {
                     $(ApiKey::$api => Some(
@@ -124,7 +124,7 @@ macro_rules! apis {
         }
 
         impl Response {
-            /// The answer in the JSON of Kafka's own converters.
+            /// The response in the JSON of Kafka's own converters.
             pub(crate) fn to_json(&self, version: i16) -> Value {
                 match self {
                     $(Response::$api(body) => body.to_json(version),)*

@@ -9,17 +9,17 @@ pub struct CallId(pub(crate) u64);
 /// A change that a waiting caller can wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Change {
-    /// This call has its answer.
+    /// The result of this call is available.
     Call(CallId),
     /// Records were fetched, or a partition cannot be read any further.
     Records,
     /// The position of a partition became known, or will never be.
     Position,
-    /// The producer's buffer has more room.
+    /// The producer's buffer has more space.
     Room,
-    /// Records that were sent have their fate.
+    /// Records that were sent have a delivery result.
     Fate,
-    /// The view of the cluster was refreshed.
+    /// The metadata of the cluster was refreshed.
     Topics,
     /// The id by which brokers know the client became known, or never will be; or the last metrics were pushed.
     Telemetry,
@@ -27,7 +27,7 @@ pub enum Change {
     Transaction,
     /// Something about the consumer's group waits for a poll, or a commit has ended.
     Group,
-    /// The client was closed, or no address that it was given can ever answer: waiting is of no use.
+    /// The client was closed, or no address that it was given can ever respond: waiting is useless.
     Closed,
 }
 

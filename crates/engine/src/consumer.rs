@@ -1,4 +1,4 @@
-//! A consumer: a [`Fetcher`], and the membership in a group if it has one, on one view of the cluster.
+//! A consumer: a [`Fetcher`], and the membership in a group if it has one, on one set of metadata.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -97,8 +97,9 @@ impl Engine<Consumer> {
         membership.is_some_and(Membership::is_subscribed)
     }
 
-    /// Has the consumer leave its group by the deadline, after the last commit. [`Engine::is_leaving_group`] says whether it
-    /// goes on; until it ends, rebalances must be taken as in a poll.
+    /// Makes the consumer leave its group by the deadline, after the last commit.
+    /// [`Engine::is_leaving_group`] is true until that is done; until then, rebalances must be
+    /// taken as in a poll.
     pub fn leave_group(&mut self, now: Instant, deadline: Instant) {
         if let Some(membership) = &mut self.client.membership {
             membership.leave(&mut self.core, deadline);
@@ -127,8 +128,8 @@ impl Engine<Consumer> {
         self.client.membership.as_ref().map(Membership::metadata)
     }
 
-    /// Commits offsets of the group by the deadline. [`crate::Change::Group`] says when to look at [`Engine::take_commit`], if
-    /// `awaited`; else a failure is an event.
+    /// Commits offsets of the group by the deadline. If `awaited`, [`crate::Change::Group`] is
+    /// emitted when to look at [`Engine::take_commit`]; else a failure is an event.
     ///
     /// # Errors
     /// `Kind::Argument` without a group; `Kind::CommitFailed` if the consumer is no member at the moment.
@@ -172,7 +173,8 @@ impl Engine<Consumer> {
         membership.is_some_and(|it| it.wants_given(now))
     }
 
-    /// Takes in how far callers have read, as [`Engine::given`] says, or less of it if not all may be committed.
+    /// Takes in the positions of callers, from [`Engine::given`], or lower ones if not all may be
+    /// committed.
     pub fn note_given(&mut self, now: Instant, given: Vec<GroupOffset>) {
         if let Some(membership) = &mut self.client.membership {
             membership.note_given(now, &mut self.core, given);
@@ -204,7 +206,8 @@ impl Engine<Consumer> {
         self.client.fetcher.topics_read()
     }
 
-    /// Says of each offset without a leader epoch which one the record before it has, as far as the consumer was given it.
+    /// Adds the leader epoch of the record before each offset that has none, as far as the consumer
+    /// was given that record.
     pub fn note_epochs(&self, offsets: &mut [GroupOffset]) {
         let fetcher = &self.client.fetcher;
         for it in offsets.iter_mut().filter(|it| it.leader_epoch < 0) {
@@ -212,7 +215,8 @@ impl Engine<Consumer> {
         }
     }
 
-    /// Whether nothing may be given out at the moment, because of a rebalance. [`crate::Change::Group`] says when to look again.
+    /// Whether no records may be returned at the moment, because of a rebalance.
+    /// [`crate::Change::Group`] is emitted when to look again.
     pub fn is_held(&self) -> bool {
         let membership = self.client.membership.as_ref();
         membership.is_some_and(Membership::is_held)
@@ -223,14 +227,16 @@ impl Engine<Consumer> {
         self.client.membership.as_ref()?.next_rebalance()
     }
 
-    /// What listeners have to be told next, after which [`Engine::told_rebalance`] is called.
+    /// The next change that listeners must receive, after which [`Engine::told_rebalance`] is
+    /// called.
     pub fn take_rebalance(&mut self, now: Instant) -> Option<Rebalance> {
         let change = self.client.membership.as_mut()?.take_rebalance(now)?;
         self.settle(now);
         Some(change)
     }
 
-    /// Listeners were told what [`Engine::take_rebalance`] gave: what was revoked or lost is not assigned any more.
+    /// Listeners were notified of the change from [`Engine::take_rebalance`]: partitions that were
+    /// revoked or lost are not assigned any more.
     pub fn told_rebalance(&mut self, now: Instant) {
         if let Some(membership) = &mut self.client.membership {
             membership.told(now, &mut self.core.cluster.context.meters);
@@ -264,10 +270,11 @@ impl Engine<Consumer> {
         Arc::clone(&self.client.pulse)
     }
 
-    /// Reads all partitions of these topics and nothing else, also partitions that are added later. The first ones
-    /// start where `auto.offset.reset` says, added ones at their beginning. Partitions that were read before keep their
-    /// position. A topic that is deleted and made anew is read from its beginning (where brokers tell topic ids,
-    /// KIP-516); while it is missing, it is waited for.
+    /// Reads all partitions of these topics and nothing else, also partitions that are added later.
+    /// The first ones start where `auto.offset.reset` selects, added ones at their beginning.
+    /// Partitions that were read before keep their position. A topic that is deleted and recreated
+    /// is read from its beginning (where brokers return topic ids, KIP-516); while it is missing,
+    /// the consumer waits for it.
     ///
     /// # Errors
     /// `Kind::Closed`.
@@ -370,7 +377,7 @@ impl Engine<Consumer> {
         self.client.fetcher.has_topics() || self.is_subscribed()
     }
 
-    /// The oldest buffered records. Makes room for the next fetch.
+    /// The oldest buffered records. Makes space for the next fetch.
     pub fn take(&mut self, now: Instant) -> Option<Taken> {
         if self.client.fetcher.must_pump() {
             self.settle(now);

@@ -1,6 +1,7 @@
 //! What a client gets from outside to prove who it is: tokens, signed documents, steps of a security context.
 //!
-//! Other servers or the caller's own code have them, so a question may take its time; an engine never asks itself.
+//! Other servers or the caller's own code have them, so a request for them may take its time; an
+//! engine never waits for it.
 
 use std::fmt;
 use std::pin::Pin;
@@ -19,14 +20,14 @@ pub enum Question {
     Payload,
     /// A step of a GSSAPI security context, from the broker's last token; nothing begins another context.
     Context(Bytes),
-    /// What a message of the broker says, by the security context.
+    /// The content of a message of the broker, by the security context.
     Unwrap(Bytes),
     /// A message for the broker, by the security context.
     Wrap(Bytes),
 }
 
 impl Question {
-    /// The question in a word.
+    /// The request in a word.
     pub fn name(&self) -> &'static str {
         match self {
             Question::Token => "token",
@@ -37,7 +38,7 @@ impl Question {
         }
     }
 
-    /// What answers it, in words: for an error when no answer comes.
+    /// The provider in words: for the error of a request without a reply.
     pub(crate) fn provider(&self) -> &'static str {
         match self {
             Question::Token => "a token, from sasl_token or from the token endpoint",
@@ -50,7 +51,7 @@ impl Question {
         }
     }
 
-    /// The bytes that the question is about.
+    /// The bytes of the request.
     pub fn bytes(&self) -> &[u8] {
         match self {
             Question::Token | Question::Payload => &[],
@@ -65,7 +66,7 @@ impl fmt::Debug for Question {
     }
 }
 
-/// The provider's answer.
+/// The provider's reply.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Reply {
     /// The token, the payload, or the bytes of the step.
@@ -82,19 +83,19 @@ impl fmt::Debug for Reply {
     }
 }
 
-/// A reply on its way. Dropping it gives the question up.
+/// A pending reply. Dropping it cancels the request.
 pub type Replying = Pin<Box<dyn Future<Output = Result<Reply, Error>> + Send>>;
 
-/// Who answers questions: the owner of the client, where its code may run.
+/// Provides credentials: the owner of the client, where its code may run.
 pub trait Provider: fmt::Debug + Send + Sync {
-    /// Answers a question of connection number `connection` to `host`. The connection asks one at a time, and has ended
-    /// when [`Provider::ended`] says so.
+    /// Handles a request of connection number `connection` to `host`. The connection sends one
+    /// request at a time, until [`Provider::ended`] is called for it.
     fn ask(&self, connection: u64, host: &str, question: Question) -> Replying;
 
     /// The broker did not accept what it was given: a token that is kept is not given again.
     fn refused(&self);
 
-    /// Connection number `connection` asks nothing more.
+    /// Connection number `connection` has ended.
     fn ended(&self, connection: u64);
 }
 

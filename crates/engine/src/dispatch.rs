@@ -11,17 +11,18 @@ use crate::error::Error;
 /// A request on its way to the wire.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outgoing {
-    /// Comes back with the answer.
+    /// Returned with the response.
     pub token: u64,
     /// The request.
     pub request: Request,
     /// The version to encode it at.
     pub version: i16,
-    /// How long the answer may take.
+    /// The timeout of the response.
     pub timeout: Duration,
-    /// Whether there will be an answer; a Produce with `acks=0` has none.
+    /// Whether there will be a response; a Produce with `acks=0` gets none.
     pub answered: bool,
-    /// How many bytes of the answer were requested; the reader makes room for them before it sees them.
+    /// How many bytes of the response were requested; the reader reserves space for them before it
+    /// sees them.
     pub expected_bytes: usize,
 }
 

@@ -1,9 +1,5 @@
-//! A whole client as one state machine: the cluster, calls, and the parts that make it a producer or a consumer.
-//!
-//! The owner moves bytes and keeps time, and does nothing else. Five verbs: [`Engine::handle`] an event,
-//! [`Engine::handle_timeout`], [`Engine::next_timeout`], [`Engine::poll_send`] for the next thing to send on a link, and
-//! [`Engine::poll_action`] for the next thing to do. [`Engine::poll_change`] says whom to wake, [`Engine::observer`] what
-//! happened.
+//! A whole client as one state machine: the cluster, calls, and the parts that make it a producer or
+//! a consumer. [`Engine`] has the contract between it and its owner.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -25,20 +21,20 @@ use crate::part::{Client, Core, Part, Reply};
 /// What happened to a link.
 #[derive(Debug)]
 pub enum Event {
-    /// The broker told its versions and accepted the client's identity.
+    /// The broker returned its versions and accepted the client's identity.
     Up(Versions),
-    /// The broker accepted the client's identity again, which took so long.
+    /// The broker accepted the client's identity again, after this time.
     Renewed(Duration),
-    /// A request was answered.
+    /// A request got its response.
     Answer {
         /// The request's token.
         token: u64,
-        /// The answer.
+        /// The response.
         response: Box<Response>,
-        /// The bytes of the request, and of the answer.
+        /// The bytes of the request, and of the response.
         sizes: (usize, usize),
     },
-    /// A request that has no answer was written to the socket.
+    /// A request that gets no response was written to the socket.
     Written {
         /// The request's token.
         token: u64,
@@ -57,6 +53,28 @@ pub enum Event {
 }
 
 /// A client without sockets and clocks.
+///
+/// The owner moves bytes and keeps time, and does nothing else: `ottla-client` does it with tokio, `ottla-sim` under simulated
+/// time. The owner keeps this contract:
+///
+/// * One call at a time. `now` never decreases.
+/// * After each call, while [`Engine::has_output`], take everything: [`Engine::poll_action`], [`Engine::poll_change`],
+///   [`Engine::observer`], and `poll_done` of a producer, each until nothing is left. Then look at [`Engine::next_timeout`].
+/// * [`Engine::next_timeout`]: call [`Engine::handle_timeout`] at that time. A call that is too early does nothing.
+/// * [`Action::Dial`]: connect, negotiate with [`crate::connection`], and report [`Event::Up`]. If either fails, report
+///   [`Event::Down`].
+/// * [`Action::Wake`]: call [`Engine::poll_send`] for this link until it returns `None`. Write the requests in this order.
+///   After `None` the next wake-up comes when there is something to send.
+/// * [`Dispatch::Unfinished`]: finish it without the engine's lock, as it compresses. Report a failure as
+///   [`Event::Unsendable`].
+/// * Report each response as [`Event::Answer`]. Report a request without response as [`Event::Written`].
+/// * [`Event::Down`] is the last event of a link, and fails its requests in flight. Later events of the link are ignored.
+/// * [`Action::Close`]: close the connection. Nothing has to be reported.
+/// * [`Change`]: wake the callers that wait for it. A caller registers first, looks second and sleeps third, so that it
+///   misses no change.
+/// * [`Engine::ask`] starts a call. [`Change::Call`] comes when [`Engine::take_answer`] has the result. A caller that does not
+///   wait for the result calls [`Engine::cancel`].
+/// * [`Engine::take_leave`], then [`Engine::close`]: everything undecided fails with the cause, and every link is closed.
 #[derive(Debug)]
 pub struct Engine<C> {
     pub(crate) core: Core,
@@ -128,7 +146,8 @@ impl<C: Client> Engine<C> {
         self.core.cluster.has_output()
     }
 
-    /// The next thing to send on `link`. After `None`, an [`Action::Wake`] says when to ask again.
+    /// The next thing to send on `link`. After `None`, wait for the next [`Action::Wake`] of the
+    /// link.
     pub fn poll_send(&mut self, now: Instant, link: LinkId) -> Option<Dispatch> {
         self.core.cluster.context.meters.step(now);
         if self.core.cluster.is_throttled(now, link) {
@@ -188,7 +207,7 @@ impl<C: Client> Engine<C> {
         &mut self.core.cluster.context.observer
     }
 
-    /// Starts a call. [`Change::Call`] says when [`Engine::take_answer`] has its answer.
+    /// Starts a call. [`Change::Call`] is emitted when [`Engine::take_answer`] has its result.
     pub fn ask<Q: Call>(&mut self, now: Instant, call: Q, deadline: Instant) -> Ticket<Q> {
         let Core { cluster, calls, .. } = &mut self.core;
         let id = calls.start(now, cluster, call, Asker::Caller, deadline);
@@ -199,12 +218,12 @@ impl<C: Client> Engine<C> {
         Ticket::new(id)
     }
 
-    /// The answer of a call, once.
+    /// The result of a call, once.
     pub fn take_answer<Q: Call>(&mut self, ticket: &Ticket<Q>) -> Option<Result<Q::Answer, Error>> {
         self.core.calls.take(ticket)
     }
 
-    /// The caller no longer waits for the answer.
+    /// The caller no longer waits for the result.
     pub fn cancel(&mut self, id: CallId) {
         self.core.calls.cancel(&mut self.core.cluster, id);
     }
@@ -234,26 +253,27 @@ impl<C: Client> Engine<C> {
         meters.read(now, config)
     }
 
-    /// Says what time of day it is, in ns since 1970 UTC: metrics that are pushed to brokers carry it.
+    /// Sets the time of day, in ns since 1970 UTC: metrics that are pushed to brokers carry it.
     pub fn set_time_of_day(&mut self, now: Instant, ns: u64) {
         self.core.telemetry.set_time_of_day(now, ns);
         self.core.cluster.context.meters.set_started(ns);
     }
 
-    /// A caller wants to know the id that brokers know this client by (KIP-714); connects if need be.
-    /// [`Change::Telemetry`] says when to look at [`Engine::instance`] again.
+    /// Requests the id by which brokers know this client (KIP-714), for a caller; connects if
+    /// needed. [`Change::Telemetry`] is emitted when to look at [`Engine::instance`] again.
     pub fn want_instance(&mut self, now: Instant) {
         self.core.telemetry.want_instance();
         self.settle(now);
     }
 
-    /// The id that brokers know this client by, or why there is none; `None` while it may come.
+    /// The id by which brokers know this client, or why it has none; `None` while it may come.
     pub fn instance(&self) -> Option<Result<Uuid, Error>> {
         self.core.telemetry.instance()
     }
 
-    /// The client is about to close: pushes metrics for the last time, if a broker wants any. True if that takes a moment;
-    /// [`Change::Telemetry`] says when to look at [`Engine::is_leaving`] again.
+    /// The client is about to close: pushes metrics for the last time, if a broker wants any. True
+    /// if that takes a moment; [`Change::Telemetry`] is emitted when to look at
+    /// [`Engine::is_leaving`] again.
     pub fn take_leave(&mut self, now: Instant) -> bool {
         if self.closed.is_some() {
             return false;
@@ -280,7 +300,7 @@ impl<C: Client> Engine<C> {
         Some(push)
     }
 
-    /// The view of the cluster.
+    /// The cluster's metadata.
     pub fn metadata(&self) -> &Metadata {
         self.core.cluster.view()
     }
@@ -416,7 +436,7 @@ impl<C: Client> Engine<C> {
         }
     }
 
-    /// Runs what is due in every part. Returns whether one part told another something.
+    /// Runs what is due in every part. Returns whether one part notified another.
     fn pump(&mut self, now: Instant) -> bool {
         self.core.cluster.pump(now);
         self.core.calls.pump(now, &mut self.core.cluster);

@@ -31,11 +31,11 @@ pub enum Kind {
     Authentication,
     /// The deadline passed while a broker was reachable.
     Timeout,
-    /// The broker answered with an error code.
+    /// The broker responded with an error code.
     Broker,
     /// The broker does not speak a version that the call needs.
     Unsupported,
-    /// The peer broke the protocol: bytes that do not decode, answers out of step.
+    /// The peer broke the protocol: bytes that do not decode, responses out of step.
     Protocol,
     /// Records that do not decode, or whose checksum is wrong.
     Corrupt,
@@ -60,7 +60,7 @@ pub enum Kind {
 pub enum Written {
     /// The record is surely not in the log.
     No,
-    /// A request that held the record was sent and its answer never came: it may be in the log.
+    /// A request that held the record was sent and its response never came: it may be in the log.
     Unknown,
 }
 
@@ -69,10 +69,11 @@ pub enum Written {
 pub struct Damage {
     /// The first offset.
     pub offset: i64,
-    /// The offset to seek to in order to skip them; `None` if what is there does not even tell where it ends.
+    /// The offset to seek to in order to skip them; `None` if the damaged bytes do not even show
+    /// where they end.
     pub next_offset: Option<i64>,
-    /// The batch that holds them, as the broker sent it, or the first 64 KiB of what is none: a copy, which keeps nothing else in
-    /// memory.
+    /// The batch that holds them, as the broker sent it, or the first 64 KiB of bytes that are not
+    /// a batch: a copy, which keeps nothing else in memory.
     pub data: Bytes,
 }
 
@@ -88,7 +89,7 @@ pub struct Truncation {
     pub divergent: Option<(i64, i32)>,
 }
 
-/// What the end of a connection tells about the age of its broker.
+/// What the end of a connection shows about the age of its broker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Evidence {
     /// Brokers before 0.10 end it like this; others may, too.
@@ -187,7 +188,7 @@ impl From<(Arc<str>, i32)> for Item {
 pub struct Error(Arc<Facts>);
 
 impl Error {
-    /// An error that says `message`: the cause, and what to do where that is known.
+    /// An error with the text `message`: the cause, and what to do where that is known.
     pub fn new(kind: Kind, message: impl Into<String>) -> Error {
         Error(Arc::new(Facts {
             kind,
@@ -210,7 +211,7 @@ impl Error {
         }))
     }
 
-    /// The error a broker answered with. `detail` is the broker's own text, if it sent one.
+    /// The error that a broker returned. `detail` is the broker's own text, if it sent one.
     pub fn from_code(code: ErrorCode, detail: Option<&str>) -> Error {
         let message = match detail {
             // Some brokers begin their text with the name.
@@ -272,21 +273,21 @@ impl Error {
         self
     }
 
-    /// Says how many attempts were made.
+    /// Adds how many attempts were made.
     #[must_use]
     pub fn after(mut self, attempts: u32) -> Error {
         Arc::make_mut(&mut self.0).attempts = attempts;
         self
     }
 
-    /// Says what is known about the record's fate.
+    /// Adds what is known about the record's delivery result.
     #[must_use]
     pub fn written_is(mut self, written: Written) -> Error {
         Arc::make_mut(&mut self.0).written = Some(written);
         self
     }
 
-    /// Says which records cannot be read.
+    /// Adds which records cannot be read.
     #[must_use]
     pub fn damage_is(mut self, damage: Damage) -> Error {
         Arc::make_mut(&mut self.0).damage = Some(damage);
@@ -300,7 +301,8 @@ impl Error {
         self
     }
 
-    /// Says that the request, or an earlier attempt of it, may have been carried out, whatever else this error says.
+    /// Marks that the request, or an earlier attempt of it, may have been carried out, whatever the
+    /// cause of this error.
     #[must_use]
     pub(crate) fn maybe_done(mut self) -> Error {
         Arc::make_mut(&mut self.0).may_be_done = true;
@@ -316,7 +318,7 @@ impl Error {
             || facts.kind == Kind::OutcomeUnknown
     }
 
-    /// Says what it tells about the age of the broker.
+    /// Adds what the error shows about the age of the broker.
     #[must_use]
     pub(crate) fn telling(mut self, evidence: Option<Evidence>) -> Error {
         Arc::make_mut(&mut self.0).evidence = evidence;
@@ -342,7 +344,7 @@ impl Error {
         self.0.successes.as_ref()?.0.downcast_ref()
     }
 
-    /// What it tells about the age of the broker.
+    /// What it shows about the age of the broker.
     pub(crate) fn evidence(&self) -> Option<Evidence> {
         self.0.evidence
     }
@@ -388,7 +390,7 @@ impl Error {
         &self.0.message
     }
 
-    /// The broker's error code, if it answered with one.
+    /// The broker's error code, if it responded with one.
     pub fn code(&self) -> Option<ErrorCode> {
         self.0.code
     }
@@ -458,17 +460,17 @@ impl Error {
         &self.0.failures
     }
 
-    /// What is known about the fate of a produced record.
+    /// What is known about the delivery result of a produced record.
     pub fn written(&self) -> Option<Written> {
         self.0.written
     }
 }
 
-/// Begins what an error of authorization says. Brokers do not tell whom they take the client for.
+/// The first words of an authorization error. Brokers do not return the principal of a client.
 const PRINCIPAL: &str = "the principal that this client authenticates as needs an ACL that allows";
 
-/// The permission without which a broker answers this API with such a code, in the words of Kafka's ACLs; `None` for codes that
-/// are about something else.
+/// The permission whose absence makes a broker respond to this API with such a code, in the words
+/// of Kafka's ACLs; `None` for codes with another cause.
 fn lacking(code: ErrorCode, api: Option<&'static str>) -> Option<&'static str> {
     Some(match (code, api) {
         (ErrorCode::TOPIC_AUTHORIZATION_FAILED, Some("Produce")) => "WRITE on the topic",

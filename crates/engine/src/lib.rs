@@ -2,7 +2,7 @@
 //!
 //! * [`config`]: the table of properties.
 //! * [`engine`]: a whole client. [`producer`], [`consumer`], [`share_consumer`] and [`admin`] are compositions of [`part`]s.
-//! * [`call`]: a question to brokers with one result, retried until then; an API or a family of APIs in each file.
+//! * [`call`]: a request to brokers with one result, retried until then; an API or a family of APIs in each file.
 //! * [`credentials`]: what a client gets from outside to prove who it is.
 //! * [`group`]: groups of consumers, and who of them gets which partition. [`share`]: groups that share records one by one.
 //! * [`connection`]: one connection's stages, from versions and authentication ([`sasl`]) to requests.

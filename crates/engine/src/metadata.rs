@@ -1,4 +1,4 @@
-//! The view of the cluster: brokers, topics, who leads which partition.
+//! The cluster's metadata: brokers, topics, and the leader of each partition.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,11 +12,12 @@ use crate::config::is_host;
 use crate::error::Error;
 use crate::observe::{Observed, Observer};
 
-/// The first version of Metadata whose leader epochs can be relied on: before it, a broker tells old ones for as long as
-/// replicas are being reassigned, and a Fetch that carries one is fenced.
+/// The first version of Metadata whose leader epochs are reliable: before it, a broker returns old
+/// ones for as long as replicas are being reassigned, and a Fetch that carries one is fenced.
 const RELIABLE_EPOCHS: i16 = 9;
 
-/// At so many brokers no more are taken from answers other than Metadata's: nobody may make the view grow without end.
+/// With this many brokers no more are taken from responses other than Metadata's: no peer may make
+/// the metadata grow without end.
 const MOST_MET: usize = 4096;
 
 /// A broker as the cluster advertises it.
@@ -33,7 +34,8 @@ pub struct Node {
 }
 
 impl Node {
-    /// A broker as an answer names it; `None` where it could not be connected to. No broker has a negative id.
+    /// A broker as a response names it; `None` where it could not be connected to. No broker has a
+    /// negative id.
     pub(crate) fn new(id: i32, host: &str, port: i32, rack: Option<String>) -> Option<Node> {
         let port = u16::try_from(port).ok().filter(|port| *port != 0)?;
         (id >= 0 && is_host(host)).then(|| Node {
@@ -50,7 +52,8 @@ impl Node {
 pub struct Partition {
     /// Its leader's id; -1 if it has none.
     pub leader: i32,
-    /// The leader's epoch; -1 if the broker does not tell, or not reliably (before version 9 of Metadata).
+    /// The leader's epoch; -1 if the broker does not return one, or no reliable one (before version
+    /// 9 of Metadata).
     pub leader_epoch: i32,
     /// Brokers that hold a replica.
     pub replicas: Vec<i32>,
@@ -63,7 +66,7 @@ pub struct Partition {
 pub struct Topic {
     /// Its name.
     pub name: Arc<str>,
-    /// Its id; zero if the broker does not tell.
+    /// Its id; zero if the broker does not return one.
     pub id: Uuid,
     /// Its partitions by number.
     pub partitions: BTreeMap<i32, Partition>,
@@ -99,12 +102,12 @@ impl Metadata {
         self.nodes.get(&id)
     }
 
-    /// The controller's id; `None` if there is none.
+    /// The controller's id; `None` if there is no controller.
     pub fn controller(&self) -> Option<i32> {
         (self.controller >= 0).then_some(self.controller)
     }
 
-    /// The cluster's id, if a broker told it.
+    /// The cluster's id, if a broker returned it.
     pub fn cluster_id(&self) -> Option<&str> {
         self.cluster_id.as_deref()
     }
@@ -137,8 +140,8 @@ impl Metadata {
             .then_some((partition.leader, partition.leader_epoch))
     }
 
-    /// Takes in an answer that came in this `version` of Metadata, and tells `observer` what changed.
-    /// Brokers are replaced; topics only where the answer names them.
+    /// Takes in a response that came in this `version` of Metadata, and reports to `observer` what
+    /// changed. Brokers are replaced; topics only where the response names them.
     pub(crate) fn update(
         &mut self,
         answer: &MetadataResponse,
@@ -248,7 +251,8 @@ impl Metadata {
         self.problems.insert(name, Problem { code, last_id });
     }
 
-    /// Takes in a broker that an answer named beside a new leader (KIP-951). Its rack is not told there.
+    /// Takes in a broker that a response named with a new leader (KIP-951). Its rack is not part of
+    /// such a response.
     pub(crate) fn meet(&mut self, mut node: Node) {
         match self.nodes.get(&node.id) {
             Some(known) => node.rack.clone_from(&known.rack),
@@ -265,8 +269,8 @@ impl Metadata {
         self.cluster_id = None;
     }
 
-    /// Takes in a leader that a response hinted at (KIP-951), if it is newer than what is known. `id` is that of the topic that
-    /// the request was about, or zero if brokers tell none.
+    /// Takes in a leader that a response named (KIP-951), if it is newer than what is known. `id`
+    /// is that of the topic of the request, or zero if brokers return none.
     pub(crate) fn hint(
         &mut self,
         (topic, id): (&str, Uuid),
@@ -299,7 +303,8 @@ impl Metadata {
         }
     }
 
-    /// Forgets topics that nobody wants or that were never requested: the view must not grow with each answer.
+    /// Forgets topics that nobody wants or that were never requested: the metadata must not grow
+    /// with each response.
     pub(crate) fn keep(&mut self, wanted: impl Fn(&str) -> bool) {
         self.topics.retain(|name, _| wanted(name));
         self.problems.retain(|name, _| wanted(name));
@@ -312,7 +317,8 @@ impl Metadata {
 impl Topic {
     /// Replaces what was known of the same topic, except for facts that are newer.
     fn follow(&mut self, before: Topic, observer: &mut Observer) {
-        // Without an id, a lower epoch may as well be that of a topic made anew; a leader of the past only costs a retry.
+        // Without an id, a lower epoch may as well be that of a recreated topic; a stale leader
+        // only costs a retry.
         let is_same = self.id != Uuid::ZERO && before.id == self.id;
         if self.partitions.len() > before.partitions.len() {
             observer.tell(Observed::PartitionsAdded {
@@ -329,7 +335,7 @@ impl Topic {
                 }
                 continue;
             };
-            // A broker that lags behind tells of a leader of the past.
+            // A broker that lags behind returns a stale leader.
             if is_same && fresh.leader_epoch >= 0 && known.leader_epoch > fresh.leader_epoch {
                 *fresh = known;
             } else if known.leader != fresh.leader {

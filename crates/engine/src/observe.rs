@@ -70,7 +70,7 @@ pub enum Observed {
         /// Why, and what to do about it.
         reason: String,
     },
-    /// A member told something that does not decode. It is assigned nothing.
+    /// The metadata of a member does not decode. It is assigned nothing.
     MemberUnreadable {
         /// The group.
         group: Arc<str>,
@@ -79,7 +79,8 @@ pub enum Observed {
         /// What is wrong.
         cause: Error,
     },
-    /// What was said of acquired records does not count, or is not known to, and no caller waited to be told.
+    /// Acknowledgements of acquired records do not count, or their result is unknown, and no caller
+    /// waited for it.
     AcknowledgeFailed {
         /// The first offset.
         first: i64,
@@ -88,7 +89,7 @@ pub enum Observed {
         /// Why, with the partition.
         cause: Error,
     },
-    /// Offsets were not committed, and no caller waited to be told.
+    /// Offsets were not committed, and no caller waited for the result.
     CommitFailed {
         /// Why.
         cause: Error,
@@ -115,8 +116,8 @@ pub enum Observed {
         /// Whether no warning of this address was reported for a minute.
         warns: bool,
     },
-    /// A broker of the cluster does not accept the client, or the client does not accept it, as several attempts in a row show.
-    /// Told once until a connection to it is made.
+    /// A broker of the cluster does not accept the client, or the client does not accept it, as
+    /// several attempts in a row show. Reported once until a connection to it is made.
     Refused {
         /// The broker's id.
         node: i32,
@@ -128,7 +129,7 @@ pub enum Observed {
         /// Why, with the file.
         cause: Error,
     },
-    /// A broker does not tell its versions. It is used as one of a release before 0.10.
+    /// A broker does not return its versions. It is used as one of a release before 0.10.
     VersionsAssumed {
         /// `host:port`.
         broker: String,
@@ -146,7 +147,7 @@ pub enum Observed {
         /// Why.
         cause: Error,
     },
-    /// A request was answered.
+    /// A request got its response.
     Answered {
         /// `host:port`.
         broker: String,
@@ -154,7 +155,7 @@ pub enum Observed {
         api: &'static str,
         /// The version of both.
         version: i16,
-        /// From sending to the answer.
+        /// From sending to the response.
         took: Duration,
     },
     /// A broker asked for a pause, which is kept (KIP-219).
@@ -188,7 +189,7 @@ pub enum Observed {
         partition: i32,
         /// The leader's id before; -1 if there was none.
         from: i32,
-        /// The leader's id now; -1 if there is none.
+        /// The leader's id now; -1 if there is no leader.
         to: i32,
         /// The epoch of the leader now; -1 if unknown.
         epoch: i32,
@@ -279,7 +280,7 @@ pub enum Observed {
         /// Attempts, this one included.
         attempt: u32,
     },
-    /// The records of a batch were given up.
+    /// The records of a batch were abandoned.
     BatchFailed {
         /// Its records.
         records: u32,
@@ -305,7 +306,7 @@ pub enum Observed {
         /// The protocol: 1 (KIP-98) or 2 (KIP-890).
         protocol: u8,
     },
-    /// A commit was not answered in time, and now it is known how the transaction ended.
+    /// A commit got no response in time, and now it is known how the transaction ended.
     TransactionSettled {
         /// The transactional id.
         id: Arc<str>,
@@ -485,7 +486,7 @@ impl fmt::Display for Observed {
                 took,
             } => {
                 let micros = took.as_micros();
-                write!(f, "{broker} answered {api} {version} in {micros} us")
+                write!(f, "{broker} responded to {api} {version} in {micros} us")
             }
             Observed::Throttled { broker, api, pause } => write!(
                 f,
@@ -602,7 +603,7 @@ impl fmt::Display for Observed {
                 "batch of {records} records ({bytes} bytes) sent to {topic}-{partition}, attempt {attempt}"
             ),
             Observed::BatchFailed { records, cause } => {
-                write!(f, "batch of {records} records was given up: {cause}")
+                write!(f, "batch of {records} records was abandoned: {cause}")
             }
             Observed::IdempotenceOff { cause } => write!(
                 f,
@@ -621,7 +622,7 @@ impl fmt::Display for Observed {
                 let end = if *committed { "committed" } else { "aborted" };
                 write!(
                     f,
-                    "the transaction of {id} whose commit was not answered was {end}"
+                    "the transaction of {id} whose commit got no response was {end}"
                 )
             }
         }

@@ -61,7 +61,7 @@ impl Core {
     }
 }
 
-/// A request that was answered.
+/// A request with its response.
 #[derive(Debug)]
 pub struct Reply {
     pub(crate) link: LinkId,
@@ -71,19 +71,19 @@ pub struct Reply {
 
 /// One thing that a client does. Nothing happens by default.
 pub(crate) trait Part: fmt::Debug + Send {
-    /// A request that this part dispatched was answered.
+    /// A request that this part dispatched got its response.
     fn handle_answer(&mut self, _now: Instant, _core: &mut Core, _reply: Reply) {}
 
-    /// A request that this part dispatched will not be answered.
+    /// A request that this part dispatched will get no response.
     fn handle_orphan(&mut self, _now: Instant, _core: &mut Core, _orphan: Orphan) {}
 
-    /// A request without an answer was written.
+    /// A request that gets no response was written.
     fn handle_written(&mut self, _now: Instant, _core: &mut Core, _token: u64) {}
 
     /// A call that this part started has ended.
     fn handle_ended(&mut self, _now: Instant, _core: &mut Core, _ended: Ended) {}
 
-    /// Anything may have changed: ask for links, set alarms, give up what is late.
+    /// Anything may have changed: request links, set alarms, fail what is late.
     fn pump(&mut self, _now: Instant, _core: &mut Core) {}
 
     /// What this part has to send on `link` now.

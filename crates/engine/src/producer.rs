@@ -1,4 +1,4 @@
-//! A producer: [`Accumulator`] and [`Identification`] on one view of the cluster.
+//! A producer: [`Accumulator`] and [`Identification`] on one set of metadata.
 
 use std::iter::Peekable;
 use std::sync::Arc;
@@ -20,11 +20,11 @@ pub use crate::produce::{Appended, Done, NoHeaders, NotAppended, Row, Stored, ch
 /// What a caller waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Waited {
-    /// Room in the buffer.
+    /// Space in the buffer.
     Room,
     /// The partitions of a topic.
     Topic,
-    /// The fate of all records.
+    /// The delivery results of all records.
     Flush,
     /// The producer's identity for transactions.
     Init,
@@ -40,8 +40,8 @@ pub enum Waited {
     Abort,
 }
 
-/// The parts that make an [`Engine`] a producer. Each batch is opened with a `T`, which comes back with the batch's
-/// fate.
+/// The parts that make an [`Engine`] a producer. Each batch is opened with a `T`, which is returned
+/// with the batch's delivery result.
 #[derive(Debug)]
 pub struct Producer<T> {
     pub(crate) accumulator: Accumulator<T>,
@@ -61,7 +61,8 @@ impl<T: Clone + std::fmt::Debug + Send + 'static> Engine<Producer<T>> {
         Engine::with_client(config, seed, client)
     }
 
-    /// A caller waits for the topic, until it calls [`Engine::give_up_topic`]; [`Engine::knows_topic`] says when it is known.
+    /// A caller waits for the topic, until it calls [`Engine::give_up_topic`];
+    /// [`Engine::knows_topic`] is true when it is known.
     pub fn want_topic(&mut self, now: Instant, name: &str) {
         let cluster = &mut self.core.cluster;
         self.client.accumulator.want_topic(now, cluster, name);
@@ -74,8 +75,8 @@ impl<T: Clone + std::fmt::Debug + Send + 'static> Engine<Producer<T>> {
         self.client.accumulator.give_up_topic(cluster, name);
     }
 
-    /// A caller waits for a partition of a topic that it waits for, until it calls [`Engine::give_up_partition`];
-    /// [`Engine::lacks_partition`] says when it is known.
+    /// A caller waits for a partition of a topic that it waits for, until it calls
+    /// [`Engine::give_up_partition`]; [`Engine::lacks_partition`] is `None` when it is known.
     pub fn want_partition(&mut self, now: Instant, topic: &Arc<str>, partition: i32) {
         let cluster = &mut self.core.cluster;
         cluster.want_partition(now, topic, partition);
@@ -185,8 +186,8 @@ impl<T: Clone + std::fmt::Debug + Send + 'static> Engine<Producer<T>> {
         transaction.map_or(Ok(()), Transaction::accepts)
     }
 
-    /// Starts a verb of transactions, to be ended by the deadline; `None` while another one runs. [`crate::Change::Transaction`]
-    /// says when to look again, also at [`Engine::take_verb`].
+    /// Starts a verb of transactions, to be ended by the deadline; `None` while another one runs.
+    /// [`crate::Change::Transaction`] is emitted when to look again, also at [`Engine::take_verb`].
     ///
     /// # Errors
     /// The producer has no transactional id, or it was closed.
@@ -234,17 +235,17 @@ impl<T: Clone + std::fmt::Debug + Send + 'static> Engine<Producer<T>> {
         transaction.is_some_and(Transaction::is_settled)
     }
 
-    /// The next fate that became known.
+    /// The next delivery result.
     pub fn poll_done(&mut self) -> Option<Done<T>> {
         self.client.accumulator.poll_done()
     }
 
-    /// Bytes of records that have no fate yet, or that a request still owns.
+    /// Bytes of records that have no delivery result yet, or that a request still owns.
     pub fn buffered_bytes(&self) -> usize {
         self.client.accumulator.buffered_bytes()
     }
 
-    /// Whether the buffer has room for a record of `bytes` now.
+    /// Whether the buffer has space for a record of `bytes` now.
     pub fn has_room(&self, bytes: usize) -> bool {
         self.client.accumulator.has_room(bytes)
     }
@@ -266,12 +267,12 @@ impl<T: Clone + std::fmt::Debug + Send + 'static> Engine<Producer<T>> {
         mark
     }
 
-    /// Whether all records up to a mark have their fate.
+    /// Whether all records up to a mark have their delivery result.
     pub fn is_flushed(&self, mark: u64) -> bool {
         self.client.accumulator.is_decided(mark)
     }
 
-    /// Notes that a caller waits for room in the buffer, or no longer does, for metrics.
+    /// Notes that a caller waits for space in the buffer, or no longer does, for metrics.
     pub fn set_waiting(&mut self, waits: bool) {
         let waiting = &mut self.core.cluster.context.meters.sending.waiting;
         *waiting = if waits {
@@ -300,14 +301,15 @@ impl<T: Clone + std::fmt::Debug + Send + 'static> Engine<Producer<T>> {
         sensor.record(&at, took.as_nanos() as f64);
     }
 
-    /// Notes that a send failed for want of room, for metrics.
+    /// Notes that a send failed for lack of buffer space, for metrics.
     pub fn exhausted(&mut self, now: Instant) {
         let meters = &mut self.core.cluster.context.meters;
         let at = meters.at(now);
         meters.sending.exhausted.count(&at);
     }
 
-    /// Why records still have no fate, as far as known; else an error that names the first partition with such records.
+    /// Why records still have no delivery result, as far as known; else an error that names the
+    /// first partition with such records.
     pub fn delay(&self) -> Option<Error> {
         self.client.accumulator.delay(&self.core.cluster)
     }

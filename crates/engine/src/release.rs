@@ -1,17 +1,18 @@
-//! Which release of Kafka speaks what: how a broker's release is recognized by its versions, what brokers speak that do not
-//! tell them, and with which release each API came.
+//! Which release of Kafka supports which versions: how a broker's release is recognized by its
+//! versions, what brokers support that do not return them, and with which release each API came.
 //!
 //! The facts are those of the message definitions in the releases' client jars, of 0.8 and 0.9 those of real brokers.
 
 use ottla_protocol::ApiKey;
 
-/// A generation of brokers that do not tell their versions: ApiVersions came with 0.10.0 (KIP-35).
+/// A generation of brokers that do not return their versions: ApiVersions came with 0.10.0
+/// (KIP-35).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Era {
-    /// 0.8.2. It closes a connection on a request that it does not know, and answers an unknown version in the layout of one
-    /// that it knows.
+    /// 0.8.2. It closes a connection on a request that it does not know, and responds to an unknown
+    /// version in the layout of one that it knows.
     V0_8,
-    /// 0.9. It never answers a request that it does not know.
+    /// 0.9. It never responds to a request that it does not know.
     V0_9,
 }
 
@@ -65,11 +66,11 @@ pub enum Approach {
     AskBriefly,
     /// Find out whether the broker is too old to be asked.
     Probe,
-    /// Take the broker for one of this era, if it answers as one.
+    /// Treat the broker as one of this era, if it responds as one.
     Assume(Era),
 }
 
-/// What to do about a broker that does not tell its versions (`broker.version.fallback`).
+/// How to treat a broker that does not return its versions (`broker.version.fallback`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Fallback {
     /// Find out on another connection what it is.
@@ -77,7 +78,7 @@ pub enum Fallback {
     Probe,
     /// Take it for this.
     Old(Era),
-    /// It is an error: all brokers tell them.
+    /// It is an error: all brokers return them.
     Never,
 }
 
@@ -93,13 +94,13 @@ impl Fallback {
             Some([0, 9, ..]) => Ok(Fallback::Old(Era::V0_9)),
             Some([0, minor, ..]) if *minor >= 10 => Ok(Fallback::Never),
             Some([major, ..]) if *major >= 1 => Ok(Fallback::Never),
-            _ => Err("must be a release of Kafka from 0.8 on, such as 0.8.2 or 0.9.0".to_owned()),
+            _ => Err("must be a release of Kafka since 0.8, such as 0.8.2 or 0.9.0".to_owned()),
         }
     }
 }
 
-/// Each release with a version of an API that no earlier one speaks, the newest first. Releases between two rows cannot be
-/// told apart by what they tell clients.
+/// Each release with a version of an API that no earlier one supports, the newest first. Releases
+/// between two rows cannot be distinguished by the versions that they return.
 const FIRST_WITH: &[(&str, ApiKey, i16)] = &[
     ("4.4", ApiKey::TxnOffsetCommit, 6),
     ("4.3", ApiKey::DescribeLogDirs, 5),
@@ -180,7 +181,7 @@ pub(crate) fn is_before(one: &str, other: &str) -> bool {
     numbers(one) < numbers(other)
 }
 
-/// The release from which on an API has at least `version`, where a row says so.
+/// The first release in which an API has at least `version`, where a row has it.
 pub(crate) fn first_with_version(api: ApiKey, version: i16) -> Option<&'static str> {
     if version == 0 {
         return Some(first_with(api));

@@ -1,5 +1,5 @@
-//! A scripted cluster for tests: links come up at once, metadata and producer ids are answered, everything else is handed to
-//! the test. The clock moves only when the test moves it.
+//! A scripted cluster for tests: links come up at once, metadata and producer ids are returned,
+//! everything else is handed to the test. The clock moves only when the test moves it.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::error::{Error, Kind};
 use crate::metadata::tests::answer;
 use crate::part::Client;
 
-/// A request that the test has to answer.
+/// A request for which the test has to provide the response.
 #[derive(Debug)]
 pub(crate) struct Asked {
     pub(crate) link: LinkId,
@@ -53,14 +53,14 @@ pub(crate) struct Script<W> {
     pub(crate) versions: Versions,
     /// Whom each dial is meant for.
     pub(crate) expected: Vec<Option<Expected>>,
-    /// Whether brokers can tell whom a connection is meant for, and their cluster's id.
+    /// Whether brokers can check whom a connection is meant for, and know their cluster's id.
     pub(crate) checks: bool,
     pub(crate) cluster_id: Option<&'static str>,
     /// How long each dial may take.
     pub(crate) setup: Vec<Duration>,
     /// The code that Metadata returns.
     pub(crate) metadata_code: ErrorCode,
-    /// Whether requests for metadata are never answered.
+    /// Whether requests for metadata never get a response.
     pub(crate) metadata_silent: bool,
     /// The topics of each Metadata request, and whether it may create them.
     pub(crate) metadata_asked: Vec<(Vec<String>, bool)>,
@@ -90,8 +90,8 @@ pub(crate) fn versions() -> Versions {
     speaking(false, false)
 }
 
-/// A broker that speaks every API of the table, but takes metrics of clients only if `telemetry` says so. One that `checks`
-/// knows whom connections are meant for.
+/// A broker that supports every API of the table, but takes metrics of clients only if `telemetry`.
+/// If `checks`, it knows whom connections are meant for.
 fn speaking(telemetry: bool, checks: bool) -> Versions {
     let mut api_keys: Vec<_> = HIGHEST
         .iter()
@@ -150,7 +150,8 @@ impl<W: Client> Script<W> {
         }
     }
 
-    /// Runs until only requests are left that the test must answer, and gives them in the order sent.
+    /// Runs until only requests are left for which the test must provide responses, and returns
+    /// them in the order sent.
     pub(crate) fn run(&mut self) -> Vec<Asked> {
         let mut asked = Vec::new();
         for _ in 0..1000 {

@@ -1,4 +1,5 @@
-//! A consumer in a share group: a [`Member`], and the [`Acquirer`] of what it is assigned, on one view of the cluster.
+//! A consumer in a share group: a [`Member`], and the [`Acquirer`] of what it is assigned, on one
+//! set of metadata.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -78,8 +79,9 @@ impl Engine<ShareConsumer> {
         self.client.member.id()
     }
 
-    /// Has the consumer leave its group by the deadline: what callers have said of records is told, the others are free for other
-    /// members. [`Change::Group`] says when to look at [`Engine::is_leaving_group`] again.
+    /// Makes the consumer leave its group by the deadline: acknowledgements of callers are sent,
+    /// the other records are free for other members. [`Change::Group`] is emitted when to look at
+    /// [`Engine::is_leaving_group`] again.
     pub fn leave_group(&mut self, now: Instant, deadline: Instant) {
         self.client.acquirer.close(now, &mut self.core.cluster);
         self.client.member.leave(deadline);
@@ -101,8 +103,8 @@ impl Engine<ShareConsumer> {
         self.client.member.leaving().is_some() || self.client.acquirer.is_closing()
     }
 
-    /// A caller begins to poll: brokers are told what was said of records. With `wants`, records are requested until
-    /// [`Engine::poll_ended`] or until there are some.
+    /// A caller begins to poll: pending acknowledgements are sent to brokers. With `wants`, records
+    /// are requested until [`Engine::poll_ended`] or until there are some.
     pub fn poll_began(&mut self, now: Instant, wants: bool) {
         let cluster = &mut self.core.cluster;
         cluster.context.meters.poll_began(now);
@@ -146,7 +148,7 @@ impl Engine<ShareConsumer> {
         is_live
     }
 
-    /// Says what becomes of records that the caller cannot get; `None` of offsets without a record.
+    /// Acknowledges records that the caller cannot get; `None` for offsets without a record.
     pub fn dispose(
         &mut self,
         now: Instant,
@@ -158,8 +160,8 @@ impl Engine<ShareConsumer> {
         self.settle(now);
     }
 
-    /// Notes what the caller says of records that it got, from the first of these offsets to the last. Brokers hear it at the next
-    /// poll or commit; until then it can be said anew.
+    /// Notes the caller's acknowledgement of records that it got, from the first of these offsets
+    /// to the last. It is sent at the next poll or commit; until then it can be replaced.
     ///
     /// # Errors
     /// `Kind::Argument` if the caller does not have one of them any more; `Kind::Unsupported` for a renewal that the broker cannot
@@ -186,7 +188,8 @@ impl Engine<ShareConsumer> {
         self.client.acquirer.accept_given();
     }
 
-    /// Tells brokers what was said of records. [`Change::Group`] says when to look at [`Engine::take_commit`].
+    /// Sends the acknowledgements to brokers. [`Change::Group`] is emitted when to look at
+    /// [`Engine::take_commit`].
     ///
     /// # Errors
     /// `Kind::Closed`.
@@ -235,8 +238,8 @@ impl Engine<ShareConsumer> {
         self.client.member.note_raised(error);
     }
 
-    /// An error that a poll has to raise which finds no records: a topic may not be read, or a broker refuses requests. Each is
-    /// given once, and brokers are asked anew.
+    /// An error that a poll without records has to raise: a topic may not be read, or a broker
+    /// refuses requests. Each is returned once, and the request is sent again.
     pub fn take_failure(&mut self) -> Option<Error> {
         self.client.acquirer.take_failure()
     }

@@ -1,8 +1,8 @@
-//! An admin client as an application uses it: it makes and deletes topics of its own, asks about them and about those of others,
-//! and writes down what it was told.
+//! An admin client as an application uses it: it makes and deletes topics of its own, requests data
+//! about them and about those of others, and records the results.
 //!
-//! Nobody else touches its topics, and it never changes one that it is changing already, so it knows what must be so. A topic whose
-//! fate it does not know is left alone from then on.
+//! Nobody else touches its topics, and it never changes one that it is changing already, so it
+//! knows the true state. A topic whose state is unknown after a failed call is not used again.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -334,7 +334,7 @@ impl Admin {
 type Metadata = ottla_engine::messages::MetadataResponse;
 type Describable = ottla_engine::messages::metadata_response::MetadataResponseTopic;
 
-/// What a call with one item was answered.
+/// The result of a call with one item.
 fn one<T>(found: Result<Vec<Result<T, Error>>, Error>, read: impl Fn(T) -> Told) -> Told {
     let first = found.map(|found| found.into_iter().next());
     match first {
@@ -348,7 +348,7 @@ fn done(found: Result<Vec<Result<(), Error>>, Error>) -> Told {
     one(found, |()| Told::Done)
 }
 
-/// What an error says to an application: that something was surely not done, or nothing.
+/// What an error means for an application: that something was surely not done, or nothing.
 fn failure(error: &Error) -> Told {
     let text = error.to_string();
     if error.may_have_been_done() {

@@ -32,7 +32,7 @@ struct Batch {
     records: Vec<RecordId>,
 }
 
-/// All batches with records that have no fate.
+/// All batches with records that have no delivery result.
 #[derive(Debug, Default)]
 pub struct Batches {
     known: BTreeMap<u64, Batch>,
@@ -42,12 +42,12 @@ pub struct Batches {
 }
 
 impl Batches {
-    /// Whether every record that was appended has its fate.
+    /// Whether every record that was appended has its delivery result.
     pub fn is_empty(&self) -> bool {
         self.known.is_empty()
     }
 
-    /// Appends a record, whose fate is due after `patience`.
+    /// Appends a record, whose delivery result is due after `patience`.
     ///
     /// # Errors
     /// As the engine's.
@@ -81,7 +81,8 @@ impl Batches {
             appended.map(|appended| (*appended.batch, appended.index))
         });
         if appended.is_err() {
-            // A batch that was given up while its first record was appended: the refusal is all that is told of it.
+            // A batch that was abandoned while its first record was appended: only the refusal is
+            // reported for it.
             self.known.retain(|_, batch| !batch.records.is_empty());
         }
         let (number, index) = appended?;
@@ -100,7 +101,8 @@ impl Batches {
         Ok(())
     }
 
-    /// The records of a batch from `first` on whose fate is told; `None` if it was told before.
+    /// The records of a batch from `first` on that get their delivery result now; `None` if they
+    /// have one already.
     pub fn records(
         &self,
         book: &mut Book,
@@ -127,7 +129,7 @@ impl Batches {
         self.known.remove(&number);
     }
 
-    /// Forgets a batch if each of its records has its fate.
+    /// Forgets a batch if each of its records has its delivery result.
     pub fn forget_if_decided(&mut self, book: &Book, number: u64) {
         let decided = |id: &RecordId| {
             let sent = book.history.sends.get(*id);

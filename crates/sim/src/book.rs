@@ -46,12 +46,12 @@ impl Book {
         self.now.saturating_duration_since(self.base)
     }
 
-    /// The moment that lies so far behind the beginning.
+    /// The moment that is this far after the beginning.
     pub fn moment(&self, at: Duration) -> Instant {
         self.base + at
     }
 
-    /// How far a moment lies behind the beginning.
+    /// How far a moment is after the beginning.
     pub fn since(&self, moment: Instant) -> Duration {
         moment.saturating_duration_since(self.base)
     }
@@ -72,7 +72,7 @@ impl Book {
             Observed::Rebootstrapped { .. } => "client: began again at the bootstrap servers",
             Observed::LeaderMoved { .. } => "client: saw a leader move",
             Observed::PartitionsAdded { .. } => "client: saw partitions added",
-            Observed::TopicRecreated { .. } => "client: saw a topic made anew",
+            Observed::TopicRecreated { .. } => "client: saw a recreated topic",
             Observed::TopicMissing { .. } => "client: missed a topic",
             Observed::OffsetReset { .. } => "client: reset an offset",
             Observed::LogTruncated { .. } => "client: learned that a log was truncated",

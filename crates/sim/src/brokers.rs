@@ -1,6 +1,6 @@
-//! The embedded broker's own cluster, driven by the world: connections by number, bytes in, bytes out, and a hand on its nodes,
-//! leaders and followers. What the world does to topics goes over connections of its own, on a listener that asks nobody who
-//! they are.
+//! The embedded broker's own cluster, driven by the world: connections by number, bytes in, bytes
+//! out, and control of its nodes, leaders and followers. The world changes topics over connections
+//! of its own, on a listener without authentication.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, Ipv4Addr};
@@ -220,8 +220,9 @@ impl Brokers {
         self.drain();
     }
 
-    /// A node ends; the world resets its connections. A loss of power that would take the only copy of what was
-    /// acknowledged, as it would in Kafka, is a kill instead. Says how the node ended.
+    /// A node ends; the world resets its connections. A loss of power that would take the only copy
+    /// of acknowledged records, as it would in Kafka, is a kill instead. Returns how the node
+    /// ended.
     pub fn stop(&mut self, now: Instant, node: i32, how: Stop, topics: &[&str]) -> Stop {
         let how = match how {
             Stop::PowerLoss if self.is_last_of_any(node, topics) => Stop::Kill,
@@ -279,7 +280,7 @@ impl Brokers {
         self.drain();
     }
 
-    /// The end of what is committed in a partition, as its leader says.
+    /// The high watermark of a partition, as its leader returns it.
     pub fn high_watermark(&mut self, now: Instant, place: &Place) -> Option<i64> {
         const END: i64 = -1;
         let request = ListOffsetsRequest {
@@ -343,8 +344,8 @@ impl Brokers {
         self.cluster.set_replication_delay(delay);
     }
 
-    /// A partition gets another leader, one in sync or with `unclean` any, if there is another node for it; says whether it
-    /// did.
+    /// A partition gets another leader, one in sync or with `unclean` any, if there is another node
+    /// for it; returns whether it did.
     pub fn move_leader(&mut self, topic: &str, partition: i32, unclean: bool) -> bool {
         let Some(row) = self.cluster.partition(topic, partition) else {
             return false;
@@ -364,7 +365,8 @@ impl Brokers {
         moved.is_ok()
     }
 
-    /// A partition gets a leader that is out of sync, if a node is: what that one lacks is lost. Says whether it did.
+    /// A partition gets a leader that is out of sync, if a node is: what that one lacks is lost.
+    /// Returns whether it did.
     pub fn elect_laggard(&mut self, topic: &str, partition: i32) -> bool {
         let Some(row) = self.cluster.partition(topic, partition) else {
             return false;
@@ -464,7 +466,8 @@ impl Brokers {
         })
     }
 
-    /// The offset that a group has committed of a partition, -1 if there is none; `None` if nobody tells.
+    /// The committed offset of a group in a partition, -1 if it has none; `None` if no broker
+    /// returns it.
     pub fn committed(&mut self, now: Instant, group: &str, place: &Place) -> Option<i64> {
         let request = OffsetFetchRequest {
             group_id: group.into(),
@@ -473,7 +476,7 @@ impl Brokers {
                 partition_indexes: [place.1].into_iter().collect(),
                 ..OffsetFetchRequestTopic::default()
             }]),
-            // Whoever may not yet be told is refused.
+            // A broker whose offsets are not stable yet returns an error.
             require_stable: true,
             ..OffsetFetchRequest::default()
         };
@@ -524,7 +527,8 @@ impl Brokers {
         answer.is_some_and(|answer| answer.responses.iter().all(|row| row.error_code == 0))
     }
 
-    /// The offset before which a share group is done with a partition, -1 if it has not begun; `None` if nobody tells.
+    /// The offset before which a share group is done with a partition, -1 if it has not begun;
+    /// `None` if no broker returns it.
     pub fn shared_from(&mut self, now: Instant, group: &str, place: &Place) -> Option<i64> {
         let request = DescribeShareGroupOffsetsRequest {
             groups: vec![DescribeShareGroupOffsetsRequestGroup {
@@ -576,7 +580,7 @@ impl Brokers {
             .map_or(0, |topic| topic.partitions)
     }
 
-    /// Asks something in the world's own name. Nodes answer such questions at once.
+    /// Sends a request in the world's own name. Nodes respond to such requests at once.
     fn ask<R: Request>(&mut self, now: Instant, request: &R, version: i16) -> Option<R::Response> {
         let up = self.cluster.ids().find(|node| self.cluster.is_up(*node))?;
         self.ask_of(now, up, request, version)

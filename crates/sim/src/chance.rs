@@ -33,12 +33,12 @@ impl Chance {
         self.0.i32(least..=most.max(least))
     }
 
-    /// True in so many of a hundred cases.
+    /// True in this many of a hundred cases.
     pub fn percent(&mut self, percent: u32) -> bool {
         self.0.u32(..100) < percent
     }
 
-    /// True in so many of ten thousand cases.
+    /// True in this many of ten thousand cases.
     pub fn myriad(&mut self, parts: u32) -> bool {
         self.0.u32(..10_000) < parts
     }

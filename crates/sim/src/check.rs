@@ -4,24 +4,24 @@
 //! |---|---|---|
 //! | R1 | what was acknowledged is in the log | `lost-write` if something later was read, `unseen` if not |
 //! | R2 | what a producer promised to write once is there once | `duplicate` |
-//! | R3 | an offset means one record, and the one that its producer was told | `inconsistent-offsets` |
+//! | R3 | an offset means one record, and the one that was reported to its producer | `inconsistent-offsets` |
 //! | R4 | acknowledged offsets of a producer grow in the order of its sends | `nonmonotonic-send`, within a batch `int-nonmonotonic-send`; `send-skip` |
 //! | R5 | what surely was not written is not there | `aborted-read` |
-//! | R6 | each record has one fate, in time | `unresolved`, `resolved-twice`, `resolved-late` |
+//! | R6 | each record has one delivery result, in time | `unresolved`, `resolved-twice`, `resolved-late` |
 //! | R7 | what is read is what was sent, there | `misplaced`, `corrupt`, `phantom` |
-//! | R8 | a consumer gives out each offset once and in order, from where it was told; if that was deleted, it says where it goes on | `poll-skip`, `nonmonotonic-poll`, within a poll `int-poll-skip`, `int-nonmonotonic-poll`; `paused-poll`, `unassigned-poll`, `external-reset` |
-//! | R9 | a partition has one owner in a generation, or from the epoch on in which it was given (`epochs`), who begins at the committed offset and gets nothing after it was revoked; who cooperates gives up only what others get; every acknowledged record is given to somebody; who is of a generation of the past commits nothing | `two-owners`, `wrong-start`, `external-reset`, `revoked-poll`, `needless-stop`, `never-given`, `stale-commit`, `torn-group` |
-//! | R10 | what is committed was given out before the last poll, or is what the application asked for; what it was told to be committed is; who closes has committed what it was given | `ahead-commit`, `untrue-commit`, `lost-commit`, `late-commit` |
-//! | R11 | who reads only what is committed gets no record of a transaction that was not, none before somebody wanted it committed, and all others as they are in the log | `aborted-read`, `dirty-read`, `hidden-record`, `inconsistent-offsets` |
-//! | R12 | a transaction takes effect as a whole or not at all, with its offsets, as its producer was told | `lost-commit`, `torn-commit`, `incomplete-commit`, `untrue-verdict`, `lost-offsets`, `aborted-offsets` |
-//! | R13 | whoever was succeeded under its transactional id writes and commits nothing any more | `zombie-write`, `zombie-commit`, `late-write` |
+//! | R8 | a consumer gives out each offset once and in order, from its starting position; if that was deleted, it reports where it continues | `poll-skip`, `nonmonotonic-poll`, within a poll `int-poll-skip`, `int-nonmonotonic-poll`; `paused-poll`, `unassigned-poll`, `external-reset` |
+//! | R9 | a partition has one owner in a generation, or since the epoch in which it was assigned (`epochs`); the owner begins at the committed offset and gets nothing after it was revoked; a cooperative member revokes only what others get; every acknowledged record is returned to some member; a member of a past generation commits nothing | `two-owners`, `wrong-start`, `external-reset`, `revoked-poll`, `needless-stop`, `never-given`, `stale-commit`, `torn-group` |
+//! | R10 | committed offsets are of records that were returned before the last poll, or are those that the application requested; a commit that was reported as done is done; a consumer that closes has committed what it returned | `ahead-commit`, `untrue-commit`, `lost-commit`, `late-commit` |
+//! | R11 | a `read_committed` consumer gets no record of a transaction that was not committed, none before its commit was requested, and all others as they are in the log | `aborted-read`, `dirty-read`, `hidden-record`, `inconsistent-offsets` |
+//! | R12 | a transaction takes effect as a whole or not at all, with its offsets, as reported to its producer | `lost-commit`, `torn-commit`, `incomplete-commit`, `untrue-verdict`, `lost-offsets`, `aborted-offsets` |
+//! | R13 | a producer that was replaced under its transactional id writes and commits nothing any more | `zombie-write`, `zombie-commit`, `late-write` |
 //! | R14 | after the faults everything goes on, closes in time and leaves nothing open | `stuck`, `no-progress`, `leak` (noted while the run is under way) |
 //! | R15 | nothing panics | `panic` (noted likewise) |
-//! | R16 | whoever was given records that the log lost is told up to where it had read, and from where on the log is another one | `silent-truncation`, `untold-truncation`, `wrong-truncation`, `needless-truncation` |
-//! | R17 | what an admin client was told of a change is so: done, or surely not done; and it was done once | `untrue-success`, `untrue-failure`, `own-success-refused`, `lost-topic`, `wrong-topic`, `made-twice` |
-//! | R18 | what an admin client was answered was so, and whoever made a topic finds it | `wrong-answer` |
+//! | R16 | a consumer of records that the log lost is notified: of its position, and of the offset since which the log differs | `silent-truncation`, `untold-truncation`, `wrong-truncation`, `needless-truncation` |
+//! | R17 | the result of an admin client's change is true: done, or surely not done; and it was done once | `untrue-success`, `untrue-failure`, `own-success-refused`, `lost-topic`, `wrong-topic`, `made-twice` |
+//! | R18 | what an admin client's request returned was true, and the creator of a topic finds it | `wrong-answer` |
 //! | R19 | a record of a share group is one member's until its lock ends, its session does, or somebody else leads; it is delivered until it is accepted or rejected, or as often as it may be, and deliveries are counted; each is given out once by its client | `two-holders`, `foreign-ack`, `accepted-again`, `rejected-again`, `over-delivered`, `wrong-count`, `ungranted-poll`, `withheld`, `never-given`, `forgotten-record`, `aborted-read` |
-//! | R20 | brokers are told of a record of a share group what its application said, and applications what became of that, once and in time | `unsaid-ack`, `untrue-ack`, `ack-unresolved`, `ack-late`, `ack-told-twice` |
+//! | R20 | brokers receive the application's acknowledgement of a share group's record, and the application receives its result, once and in time | `unsaid-ack`, `untrue-ack`, `ack-unresolved`, `ack-late`, `ack-told-twice` |
 //!
 //! R14 also wants groups to stay as they are while nobody comes or goes: `restless-group`. It holds each call to its deadline: `call-unresolved`, `call-late`.
 //!
@@ -54,7 +54,7 @@ pub fn shared_states(history: &History) -> BTreeSet<&'static str> {
     share::check(history).1
 }
 
-/// How much later than its deadline a record may get its fate.
+/// How much later than its deadline a record may get its delivery result.
 const MARGIN: Duration = Duration::from_secs(2);
 
 /// All invariants of a history that do not hold, sorted.
@@ -177,7 +177,7 @@ impl<'a> Checker<'a> {
         true
     }
 
-    /// R6, and what follows from each fate: R1, R3, R5.
+    /// R6, and what follows from each delivery result: R1, R3, R5.
     fn fates(&mut self) {
         let history = self.history;
         let mut places: BTreeMap<RecordId, Vec<i64>> = BTreeMap::new();
@@ -200,7 +200,7 @@ impl<'a> Checker<'a> {
                 }
             };
             if let Some(due) = sent.due.filter(|due| *time > *due + MARGIN) {
-                let text = format!("record {id}: due at {due:?}, told at {time:?}");
+                let text = format!("record {id}: due at {due:?}, reported at {time:?}");
                 self.find("R6", "resolved-late", text);
             }
             if !history.lives(&sent.topic) {
@@ -235,7 +235,7 @@ impl<'a> Checker<'a> {
             (_, Some(offset)) if self.gone.is_gone(&place, offset, id) => {}
             (Some(found), Some(offset)) if !found.contains(&offset) => {
                 let text = format!(
-                    "record {id} told at {} {offset}, is at {found:?}",
+                    "record {id} reported at {} {offset}, is at {found:?}",
                     at(&place)
                 );
                 self.find("R3", "inconsistent-offsets", text);
@@ -248,7 +248,7 @@ impl<'a> Checker<'a> {
                     let passed =
                         offset.is_some_and(|offset| last.is_some_and(|last| last > offset));
                     let name = if passed { "lost-write" } else { "unseen" };
-                    let text = format!("record {id}, told at {} {offset:?}", at(&place));
+                    let text = format!("record {id}, reported at {} {offset:?}", at(&place));
                     self.find("R1", name, text);
                 }
             }
@@ -354,7 +354,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// What admin clients were told.
+    /// The results that admin clients received.
     fn calls(&mut self) {
         let history = self.history;
         for (number, call) in history.calls.iter().enumerate() {
@@ -364,12 +364,12 @@ impl<'a> Checker<'a> {
                 continue;
             };
             if ended.at > call.due + MARGIN {
-                let text = format!("{what}: due at {:?}, told at {:?}", call.due, ended.at);
+                let text = format!("{what}: due at {:?}, ended at {:?}", call.due, ended.at);
                 self.find("R14", "call-late", text);
             }
             if let Some(name) = wrong_verdict(call, ended) {
                 let text = format!(
-                    "{what}: {:?}, told {:?}, the cluster has {:?}",
+                    "{what}: {:?}, returned {:?}, the cluster has {:?}",
                     call.before, ended.told, ended.cluster
                 );
                 self.find("R17", name, text);
@@ -379,7 +379,7 @@ impl<'a> Checker<'a> {
         self.topics();
     }
 
-    /// R18: what an answer says of the cluster.
+    /// R18: whether a response about the cluster is true.
     fn answer(&mut self, what: &str, call: &Called, ended: &Ended) {
         let history = self.history;
         let is_right = match (&call.act, &ended.told) {
@@ -389,7 +389,7 @@ impl<'a> Checker<'a> {
                 Before::Absent => false,
                 Before::Unsure => true,
             },
-            // Whoever made a topic is not told that there is none.
+            // The creator of a topic does not get the error that it does not exist.
             (Act::Describe(_), Told::Refused(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION, _)) => {
                 !matches!(call.before, Before::Present(_))
             }
@@ -415,7 +415,7 @@ impl<'a> Checker<'a> {
             _ => true,
         };
         if !is_right {
-            let text = format!("{what}: {:?}, told {:?}", call.before, ended.told);
+            let text = format!("{what}: {:?}, returned {:?}", call.before, ended.told);
             self.find("R18", "wrong-answer", text);
         }
     }
@@ -533,7 +533,7 @@ impl<'a> Checker<'a> {
                     }
                     if self.history.lives(&place.0) {
                         let within = reading.poll == Some(poll);
-                        // What lies between may be nothing for this reader.
+                        // What is between may be nothing for this reader.
                         let passes = |next: i64| self.passes(place, next, *offset, is_isolated);
                         let is_next = match (reading.next, reading.by) {
                             (Some(next), _) => passes(next),
@@ -577,7 +577,7 @@ impl<'a> Checker<'a> {
         // The log may have been shorter than the offset that was asked for.
         let wanted =
             from < 0 || (reading.from == Origin::Offset(from) && reading.next == Some(from));
-        // Or it is shorter now: R16 knows what has to be told then.
+        // Or it is shorter now: R16 checks the report of that.
         let was_cut = self.history.was_cut(place);
         // It moves from where it was, so that nothing is left out before.
         let is_isolated = self.history.isolated.contains(&consumer);
@@ -598,7 +598,7 @@ impl<'a> Checker<'a> {
 /// A topic after the last change of it: the call, what its caller knows then, and the id that it had first.
 type Known = (usize, Before, Option<[u8; 16]>);
 
-/// What is wrong with what the caller of a change was told, if something is.
+/// The anomaly in the result that the caller of a change received, if any.
 fn wrong_verdict(call: &Called, ended: &Ended) -> Option<&'static str> {
     let is_there = ended.cluster.is_some();
     match (&call.act, &ended.told, call.before) {

@@ -90,7 +90,7 @@ impl Client {
         }
     }
 
-    /// It stood still, and goes on: what it was to be told in time it may be told a little later.
+    /// It stood still, and continues: results that were due meanwhile may come a little later.
     pub fn woke(&mut self, book: &mut Book) {
         if let Client::Transactor(transactor) = self {
             transactor.woke(book);

@@ -203,7 +203,7 @@ impl Consumer {
             .collect()
     }
 
-    /// How far each partition was given out, as the engine says.
+    /// The position of each partition, as the engine returns it.
     pub fn positions(&self) -> Vec<(Place, Option<i64>)> {
         let each = self.host.engine.positions();
         each.map(|(topic, partition, next)| ((Arc::clone(topic), partition), next))
@@ -363,7 +363,8 @@ impl Consumer {
         self.next_poll = Some(book.now + self.rest.max(AFTER_ERROR));
     }
 
-    /// What the error of a truncation says, and where the application goes on: where the logs part, or behind what is lost.
+    /// Notes the content of a truncation error, and where the application continues: where the logs
+    /// diverge, or after what is lost.
     fn learn_truncation(&mut self, book: &mut Book, place: &Place, error: &Error) -> Start {
         book.tally.meet("consumer: a truncation was raised");
         let Some(truncation) = error.truncation() else {
@@ -421,7 +422,7 @@ impl Consumer {
         true
     }
 
-    /// Gives out at most `most` records of a chunk, and keeps the rest; says how many.
+    /// Gives out at most `most` records of a chunk, and keeps the rest; returns how many.
     fn give_out(&mut self, book: &mut Book, mut chunk: Chunk, most: usize) -> usize {
         let rest = chunk.cut(most);
         let (count, next_offset) = (chunk.records.len(), chunk.next_offset);

@@ -1,5 +1,6 @@
-//! What stands between the network and a broker: it knows where requests and answers begin and end, and so can strike at each
-//! stage of an exchange. It also plays the planted defects of brokers.
+//! The code between the network and a broker: it knows where requests and responses begin and end,
+//! and so can inject a fault at each stage of an exchange. It also plays the planted defects of
+//! brokers.
 
 mod epochs;
 mod frames;
@@ -29,7 +30,7 @@ use crate::plant::{self, Plant};
 use crate::tally::Tally;
 use frames::{Defect, changed};
 
-/// So many of a hundred answers of a hostile broker are lies.
+/// This many of a hundred responses of a malicious broker are falsified.
 const LIES: u32 = 20;
 
 /// What goes on to the client.
@@ -167,7 +168,7 @@ impl Gate {
         if api == ApiKey::Produce {
             produce = ProduceRequest::decode(header.api_version, &mut rest).ok();
             if produce.as_ref().is_some_and(|request| request.acks == 0) {
-                // Nothing answers it.
+                // It gets no response.
                 seen.push(whole);
                 return;
             }
@@ -180,11 +181,11 @@ impl Gate {
         if self.planted_change(&header, api, &body, keeper, seen) {
             return;
         }
-        // A leader that waits for no follower appends and answers in one step.
+        // A leader that waits for no follower appends and responds in one step.
         let awaits_followers = produce.as_ref().is_none_or(|request| request.acks == -1);
         let is_possible = |trouble: &Trouble| match trouble {
             Trouble::AppliedYet(_) => awaits_followers,
-            // Only from there on it is the answer's own code (KIP-1102).
+            // Only since this version it is the response's own code (KIP-1102).
             Trouble::Refused(ErrorCode::REBOOTSTRAP_REQUIRED) => header.api_version >= 13,
             _ => true,
         };
@@ -305,7 +306,7 @@ impl Gate {
         match (keeper.plant, api) {
             (Some(Plant::CreatedTwice), ApiKey::CreateTopics) if keeper.every(2) => {
                 let whole = framed(body);
-                // The first answer is nobody's.
+                // Nobody receives the first response.
                 owe(header.clone(), None, true);
                 owe(header.clone(), None, false);
                 seen.extend([whole.clone(), whole]);
@@ -353,7 +354,7 @@ impl Gate {
         self.ready.pop_front()
     }
 
-    /// Hands out answers in the order of their requests.
+    /// Hands out responses in the order of their requests.
     fn release(&mut self, keeper: &mut Keeper) {
         while !self.is_mute && self.owed.front().is_some_and(|owed| owed.answer.is_some()) {
             let Some(Owed {
@@ -462,7 +463,7 @@ fn throttled(header: &RequestHeader, answer: Bytes, pause: i32) -> Bytes {
     }
 }
 
-/// What an answer becomes under a planted defect.
+/// A response, changed by a planted defect.
 fn spoiled(header: &RequestHeader, id: Option<&str>, answer: Bytes, keeper: &mut Keeper) -> Bytes {
     let Some(plant) = keeper.plant else {
         return answer;
@@ -518,7 +519,7 @@ fn spoiled(header: &RequestHeader, id: Option<&str>, answer: Bytes, keeper: &mut
     }
 }
 
-/// What an answer becomes at a hostile broker.
+/// A response, changed by a malicious broker.
 fn falsify(header: &RequestHeader, answer: Bytes, keeper: &mut Keeper) -> Bytes {
     let Some((chance, api)) = keeper.lies.as_mut().zip(api_of(header)) else {
         return answer;
@@ -545,7 +546,7 @@ fn remember(answer: &ProduceResponse, keeper: &mut Keeper) {
     }
 }
 
-/// The answer of a broker that wrote nothing.
+/// The response of a broker that wrote nothing.
 fn success(header: &RequestHeader, request: &ProduceRequest, keeper: &Keeper) -> Option<Bytes> {
     let mut response = ProduceResponse::default();
     for topic in &request.topic_data {

@@ -14,7 +14,7 @@ pub enum Commits {
     Later,
 }
 
-/// How it says which topics it wants.
+/// How it selects its topics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum By {
     /// By their names.

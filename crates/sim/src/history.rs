@@ -1,4 +1,5 @@
-//! What a run did, as the checker reads it: each record's place, its fate as its producer was told, and what each consumer got.
+//! What a run did, as the checker reads it: each record's place, its delivery result as reported to
+//! its producer, and what each consumer got.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -10,7 +11,7 @@ use ottla_protocol::ErrorCode;
 pub use crate::record::{Place, RecordId, Value, at};
 use crate::shared::{Rules, Shared};
 
-/// What a producer was told of a record, as an application would understand it.
+/// The delivery result of a record, as an application would understand it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// It was written, at this offset where the broker said so.
@@ -34,9 +35,9 @@ pub struct Sent {
     pub asked: Option<i32>,
     /// Where it was put in its producer's batches; `None` if it never was.
     pub placed: Option<(i32, u64)>,
-    /// When it had to have its fate.
+    /// When its delivery result was due.
     pub due: Option<Duration>,
-    /// Each fate that was told, and when.
+    /// Each delivery result that was reported, and when.
     pub fates: Vec<(Duration, Fate)>,
 }
 
@@ -69,13 +70,13 @@ pub struct Incarnation {
     pub id: usize,
     /// The producer's number.
     pub producer: usize,
-    /// When it first asked for its identity, and when it was told.
+    /// When it first requested its identity, and when it got it.
     pub asked: Option<Duration>,
     /// See there.
     pub initialised: Option<Duration>,
 }
 
-/// What a producer was told of the end of a transaction, as an application would understand it.
+/// The reported end of a transaction, as an application would understand it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// It is committed.
@@ -91,26 +92,26 @@ pub enum Verdict {
 pub struct Transaction {
     /// Whose it is: the place in [`History::incarnations`].
     pub incarnation: usize,
-    /// When it was told to have begun.
+    /// When it was reported to have begun.
     pub begun: Duration,
     /// Its records that were put into batches, and when.
     pub records: Vec<(Duration, RecordId)>,
-    /// The offsets that were told to be part of it, in order.
+    /// The offsets that were reported to be part of it, in order.
     pub offsets: Vec<(Place, i64)>,
     /// When the application first wanted it committed.
     pub commit_asked: Option<Duration>,
     /// When it wanted that last.
     pub commit_asked_last: Option<Duration>,
-    /// What the application was told.
+    /// What was reported to the application.
     pub verdict: Option<Verdict>,
     /// What it learned later of one that may be committed.
     pub settled: Option<bool>,
 }
 
-/// Where a consumer was told to read.
+/// The starting position of a consumer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Origin {
-    /// At this offset, which was in the log, or where `auto.offset.reset` says if it was not.
+    /// At this offset, which was in the log, or where `auto.offset.reset` selects if it was not.
     Offset(i64),
     /// At the beginning.
     Beginning,
@@ -122,7 +123,7 @@ pub enum Origin {
 /// What happened to a consumer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Seen {
-    /// It was told to read a partition from here.
+    /// It starts to read a partition from here.
     Begin(Place, Origin),
     /// It went on elsewhere by itself.
     Reset(Place, i64, i64),
@@ -136,19 +137,19 @@ pub enum Seen {
     Record(Place, i64, Value),
     /// A marker ends a transaction at this offset.
     Marker(Place, i64),
-    /// It was told, by an event or an error, that the log was truncated: the offset up to which it had read, and the one from which
-    /// on the log is another one now, if anybody knows that.
+    /// It was notified, by an event or an error, that the log was truncated: its position, and the
+    /// offset since which the log differs, if that is known.
     Truncated(Place, i64, Option<i64>),
-    /// It was told by an error that its position is not in the log, and nothing more.
+    /// An error reported that its position is not in the log, and nothing more.
     Denied(Place),
-    /// A partition's leader was elected whatever it has; nobody told the consumer yet.
+    /// A partition's leader was elected whatever it has; the consumer is not notified yet.
     Elected(Place),
 }
 
 /// A call of an admin client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Act {
-    /// A topic with so many partitions is made.
+    /// A topic with this many partitions is made.
     Create(Arc<str>, i32),
     /// A topic is deleted.
     Delete(Arc<str>),
@@ -169,9 +170,9 @@ pub enum Act {
 pub enum Before {
     /// It was never made, or what was tried surely failed.
     Absent,
-    /// It was made, with so many partitions, and nobody deletes it.
+    /// It was made, with this many partitions, and nobody deletes it.
     Present(i32),
-    /// A call is under way, or nobody was told how one ended.
+    /// A call is in flight, or ended without a known result.
     Unsure,
 }
 
@@ -184,7 +185,7 @@ pub enum Told {
     Refused(ErrorCode, String),
     /// It may have been done.
     Unknown(String),
-    /// The topic has so many partitions.
+    /// The topic has this many partitions.
     Topic(i32),
     /// There are these topics.
     Topics(Vec<String>),
@@ -192,7 +193,7 @@ pub enum Told {
     Nodes(Vec<i32>),
     /// The offset.
     Offset(i64),
-    /// There are so many producers.
+    /// There are this many producers.
     Producers(usize),
 }
 
@@ -202,7 +203,7 @@ impl Told {
         match self {
             Told::Done => "admin: a change was made",
             Told::Refused(..) => "admin: a call was surely refused",
-            Told::Unknown(_) => "admin: a call's fate stayed unknown",
+            Told::Unknown(_) => "admin: a call's result stayed unknown",
             Told::Topic(_) => "admin: described a topic",
             Told::Topics(_) => "admin: listed topics",
             Told::Nodes(_) => "admin: listed brokers",
@@ -212,7 +213,7 @@ impl Told {
     }
 }
 
-/// A call of an admin client, from its beginning to what its caller was told.
+/// A call of an admin client, from its beginning to its result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Called {
     /// What was asked.
@@ -245,7 +246,7 @@ impl Called {
 pub struct Ended {
     /// When.
     pub at: Duration,
-    /// What its caller was told.
+    /// The result that its caller received.
     pub told: Told,
     /// The topic at that moment as the cluster itself has it: its id and partitions.
     pub cluster: Option<([u8; 16], i32)>,
@@ -271,19 +272,19 @@ pub struct Process {
 pub enum Joint {
     /// It subscribed to topics.
     Subscribed,
-    /// Its listener was told that these were added, in this generation.
+    /// Its listener was notified that these were added, in this generation.
     Assigned(i32, Vec<Place>),
-    /// Its listener was told that these go, in this generation.
+    /// Its listener was notified that these go, in this generation.
     Revoked(i32, Vec<Place>),
-    /// Its listener was told that these are gone.
+    /// Its listener was notified that these are lost.
     Lost(Vec<Place>),
-    /// The listener returned: what was revoked or lost is given up.
+    /// The listener returned: what was revoked or lost is no longer owned.
     GaveUp,
     /// It is in this epoch now.
     InEpoch(i32),
     /// Nobody came or went for a time.
     Stayed,
-    /// Its engine says that the group went on without it.
+    /// Its engine reports that the group continued without it.
     Expelled,
     /// It left the group, or its process ended.
     Ended,
@@ -291,19 +292,19 @@ pub enum Joint {
     Polled,
     /// A poll gave out the record at this offset.
     Given(Place, i64),
-    /// It was told to read on from here.
+    /// It sought this position.
     Sought(Place, i64),
     /// It went on elsewhere by itself: from where, and to where.
     Reset(Place, i64, i64),
     /// It asked for a commit of this number.
     Asked(usize, Vec<(Place, i64)>),
-    /// It was told of that commit that it was done.
+    /// That commit was reported to it as done.
     Committed(usize),
     /// Its engine sent an OffsetCommit of this number, in this generation.
     Sent(usize, i32, Vec<(Place, i64)>),
     /// A broker took that request, and was to handle it.
     Taken(usize),
-    /// A broker answered it: whether each offset was committed; `None` if that is unknown.
+    /// A broker responded to it: whether each offset was committed; `None` if that is unknown.
     Answered(usize, Option<bool>),
 }
 
@@ -369,14 +370,14 @@ pub struct History {
     pub keys: BTreeMap<RecordId, usize>,
     /// Before which offset records were deleted on purpose, at most.
     pub trimmed: BTreeMap<Place, i64>,
-    /// Topics that were deleted: only what a record says of itself holds for them.
+    /// Topics that were deleted: only what a record contains about itself holds for them.
     pub mortal: Vec<Arc<str>>,
     /// Leaders were lost, and with them what only they had acknowledged.
     pub leaders_lost: bool,
-    /// Partitions whose leader was elected whatever it has: records that were sent before this one may be lost, whatever their
-    /// producers were told.
+    /// Partitions whose leader was elected whatever it has: records that were sent before this one
+    /// may be lost, whatever was reported to their producers.
     pub lossy: BTreeMap<Place, RecordId>,
-    /// Nodes did not hear at once what was decided: who asks them is told what was so before.
+    /// Nodes did not receive every decision at once: their responses contain what was true before.
     pub stale: bool,
     /// Calls of admin clients.
     pub calls: Vec<Called>,
@@ -398,13 +399,13 @@ impl History {
         });
     }
 
-    /// Whether what this producer was told to be written stays written, whoever leads.
+    /// Whether what was reported to this producer as written stays written, whoever leads.
     pub fn keeps(&self, producer: usize) -> bool {
         let promise = self.promises.get(producer);
         promise.is_some_and(|it| it.acks < 0 || (it.acks == 1 && !self.leaders_lost))
     }
 
-    /// Whether a record stays written that its producer was told to be.
+    /// Whether a record that was reported as written stays written.
     pub fn lasts(&self, id: RecordId) -> bool {
         let sent = self.sends.get(id);
         sent.is_some_and(|sent| self.keeps(sent.producer)) && !self.may_be_cut(id)

@@ -43,7 +43,7 @@ pub enum Out {
     },
 }
 
-/// How a connection ended, as a socket tells it.
+/// How a connection ended, as a socket reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
     /// The peer closed it.
@@ -407,7 +407,7 @@ impl<C: Client> Host<C> {
         }
     }
 
-    /// Tells the engine what a connection heard.
+    /// Passes to the engine what a connection received.
     fn hear(&mut self, now: Instant, id: LinkId) {
         loop {
             let Some(Link::Up {

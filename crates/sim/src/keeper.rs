@@ -16,29 +16,29 @@ use crate::tally::Tally;
 pub enum Trouble {
     /// The request is not applied, and refused with this code.
     Refused(ErrorCode),
-    /// The request is applied, and the answer says this code.
+    /// The request is applied, and the response has this code.
     AppliedYet(ErrorCode),
-    /// The answer comes later.
+    /// The response comes later.
     Late(Duration),
-    /// The connection is closed after so many bytes of the answer.
+    /// The connection is closed after this many bytes of the response.
     CutAfter(usize),
-    /// The request is applied, and the connection closed instead of an answer.
+    /// The request is applied, and the connection closed instead of a response.
     Lost,
     /// The connection is closed, and the request is not applied.
     ClosedBefore,
-    /// The connection is closed after the answer.
+    /// The connection is closed after the response.
     ClosedAfter,
-    /// The request is applied and never answered.
+    /// The request is applied and never gets a response.
     Silence,
-    /// The request is neither applied nor answered.
+    /// The request is neither applied nor gets a response.
     Swallowed,
-    /// The answer comes twice.
+    /// The response comes twice.
     Twice,
-    /// The answer has another correlation id.
+    /// The response has another correlation id.
     OutOfStep,
-    /// The answer comes in single bytes.
+    /// The response comes in single bytes.
     Bytewise,
-    /// The answer asks for a pause.
+    /// The response has a throttle time.
     Throttled(i32),
 }
 
@@ -46,19 +46,19 @@ impl Trouble {
     /// Its name in the summary.
     pub fn name(self) -> &'static str {
         match self {
-            Trouble::Refused(_) => "answer: refused",
-            Trouble::AppliedYet(_) => "answer: applied, yet refused",
-            Trouble::Late(_) => "answer: late",
-            Trouble::CutAfter(_) => "answer: cut",
-            Trouble::Lost => "answer: lost, connection closed",
+            Trouble::Refused(_) => "response: refused",
+            Trouble::AppliedYet(_) => "response: applied, yet refused",
+            Trouble::Late(_) => "response: late",
+            Trouble::CutAfter(_) => "response: cut",
+            Trouble::Lost => "response: lost, connection closed",
             Trouble::ClosedBefore => "request: closed before",
-            Trouble::ClosedAfter => "answer: closed after",
-            Trouble::Silence => "answer: never",
+            Trouble::ClosedAfter => "response: closed after",
+            Trouble::Silence => "response: never",
             Trouble::Swallowed => "request: lost",
-            Trouble::Twice => "answer: twice",
-            Trouble::OutOfStep => "answer: wrong correlation id",
-            Trouble::Bytewise => "answer: byte by byte",
-            Trouble::Throttled(_) => "answer: throttled",
+            Trouble::Twice => "response: twice",
+            Trouble::OutOfStep => "response: wrong correlation id",
+            Trouble::Bytewise => "response: byte by byte",
+            Trouble::Throttled(_) => "response: throttled",
         }
     }
 
@@ -104,18 +104,19 @@ impl Armed {
 pub struct Keeper {
     /// By node.
     pub armed: BTreeMap<i32, Armed>,
-    /// Nodes that tell no Fetch in which a broker says where logs part.
+    /// Nodes that support no Fetch whose response contains where logs diverge.
     pub old_fetch: BTreeSet<i32>,
     /// What a planted defect does.
     pub plant: Option<Plant>,
     pub(crate) count: u32,
-    /// Where the lies of hostile brokers come from; `None` where brokers are sound.
+    /// The random numbers for the responses of malicious brokers; `None` where brokers are sound.
     pub lies: Option<Chance>,
     /// How many there were.
     pub lied: u64,
-    /// The next offset of each partition, as answers to Produce told it.
+    /// The next offset of each partition, by the responses to Produce.
     pub(crate) ends: BTreeMap<(String, i32), i64>,
-    /// Whether it is counted what brokers answer in transactions and to groups, and how often they did.
+    /// Whether the states in the responses for transactions and groups are counted, and how often
+    /// each came.
     pub counts: bool,
     /// See there.
     pub tally: Tally,

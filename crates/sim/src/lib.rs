@@ -5,7 +5,8 @@
 //! * [`world`]: time and the network; [`gate`]: exchanges at a broker's door, [`keeper`]: what doors share; [`brokers`]: the embedded broker's cluster.
 //! * [`host`]: an engine and its connections. [`producer`], [`transactor`], [`consumer`], [`member`], [`sharer`], [`admin`]: applications
 //!   around one; [`client`]: any; [`batches`]: what producers count; [`habits`]: how a group's consumers work.
-//! * [`lies`]: answers of brokers that mean ill. [`meter`]: what a client's own code allocates.
+//! * [`lies`]: falsified responses of malicious brokers. [`meter`]: what a client's own code
+//!   allocates.
 //! * [`history`]: what was done and seen, [`shared`]: in share groups. [`check`]: which invariants did not hold.
 //! * [`plant`]: defects made on purpose, which the checker must see.
 //! * [`summary`]: many seeds, and what they met.

@@ -1,5 +1,5 @@
-//! Answers of a broker that means ill: valid encodings with fields that chance made up, arrays that are longer than anybody has
-//! use for, and bytes that are no encoding at all (R15).
+//! Responses of a malicious broker: valid encodings with random fields, arrays that are longer than
+//! anybody can use, and bytes that are no encoding at all (R15).
 
 use bytes::{Bytes, BytesMut};
 use ottla_protocol::form::frame::{decode_response, encode_response};
@@ -13,7 +13,7 @@ const MOST: usize = 3000;
 /// The most bytes of a frame that is made longer.
 const LARGEST: usize = 600_000;
 
-/// What becomes of an answer to a request of this API in this version.
+/// A response to a request of this API in this version, falsified.
 pub fn falsified(chance: &mut Chance, api: ApiKey, version: i16, answer: &Bytes) -> Bytes {
     match chance.below(20) {
         0 => damaged(chance, answer),

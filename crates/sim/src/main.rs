@@ -6,7 +6,7 @@
 //! simulate [THEME] seed SEED         one seed: its trace and its anomalies
 //! simulate [THEME] traces COUNT [FIRST]    a line for each seed: its number, the lines of its trace, and their hash. A change that
 //!                                    moves code and keeps its behaviour leaves all lines as they are
-//! simulate hostile ...               either at hostile brokers: of nothing but what holds whatever they say
+//! simulate hostile ...               the same at malicious brokers: only what holds whatever they send is checked
 //! simulate plants                    the planted defects, by name, with the seeds that it takes to see each: docs/results/simulation.md
 //! ```
 
@@ -22,7 +22,7 @@ use ottla_sim::theme::Theme;
 /// Seeds between two lines of progress.
 const OFTEN: u64 = 250;
 
-/// Failures that are explained; of the others only the seeds are told.
+/// Failures that are explained; of the others only the seeds are printed.
 const EXPLAINED: usize = 3;
 
 /// Seeds in which a planted defect must be seen.
@@ -52,7 +52,7 @@ fn main() -> io::Result<ExitCode> {
         _ => {
             writeln!(
                 io::stderr(),
-                "simulate [hostile] [THEME] COUNT [FIRST] | [hostile] [THEME] seed SEED | [hostile] [THEME] traces COUNT [FIRST] | plants; THEME is everything, transactions, groups, consumer-groups, deposed, truncated or share"
+                "simulate [hostile] [THEME] (COUNT [FIRST] | seed SEED | traces COUNT [FIRST]) | plants; THEME is everything, transactions, groups, consumer-groups, deposed, truncated or share"
             )?;
             Ok(ExitCode::from(2))
         }

@@ -1,5 +1,6 @@
-//! A consumer of a group as an application uses it: it subscribes, polls, works on what it got, is told of rebalances, commits,
-//! seeks, pauses and leaves, as `ottla-client` does it above the engine, and writes down what it was told.
+//! A consumer of a group as an application uses it: it subscribes, polls, works on what it got,
+//! handles rebalances, commits, seeks, pauses and leaves, as `ottla-client` does it above the
+//! engine, and records the results.
 //!
 //! ```text
 //!        a poll gave records            it has worked on them
@@ -43,7 +44,7 @@ enum Doing {
     Works(Instant),
     /// A poll is under way, until then.
     Polls(Instant),
-    /// Its listener is told of a change, until then.
+    /// Its listener handles a change, until then.
     Listens(Instant, Rebalance),
     /// It waits for a commit until then. Its listener may be the one.
     Commits(Asked, Instant, Option<(Instant, Rebalance)>),
@@ -84,7 +85,8 @@ pub struct Member {
     doing: Doing,
     leaving: Option<Leaving>,
     decoded: VecDeque<Chunk>,
-    /// What its listener was told that it has, and the offset after what it was given of each.
+    /// What it owns, by the notifications of its listener, and the offset after what it was given
+    /// of each.
     owned: BTreeSet<Place>,
     given: BTreeMap<Place, i64>,
     /// What it was given and has not committed.
@@ -258,7 +260,7 @@ impl Member {
         self.settle(book);
     }
 
-    /// Its process ends at once: nobody is told, and its connections break.
+    /// Its process ends at once: nobody is notified, and its connections break.
     pub fn die(&mut self, book: &mut Book) {
         if self.is_over() {
             return;
@@ -525,7 +527,8 @@ impl Member {
         self.doing = Doing::Works(works_until);
     }
 
-    /// A poll goes on: it tells of rebalances, then gives out records; false if there is nothing yet.
+    /// A poll continues: it reports rebalances, then gives out records; false if there is nothing
+    /// yet.
     fn poll(&mut self, book: &mut Book, until: Instant) -> bool {
         let now = book.now;
         if self.host.engine.wants_given(now) {
@@ -608,7 +611,7 @@ impl Member {
         self.given.clear();
     }
 
-    /// Its listener is told of a change.
+    /// Its listener is notified of a change.
     fn tell(&mut self, book: &mut Book, change: Rebalance) {
         let (now, generation) = (book.now, self.generation());
         book.say(
@@ -783,7 +786,7 @@ impl Member {
         true
     }
 
-    /// Gives out at most `most` records of a chunk, and keeps the rest; says how many.
+    /// Gives out at most `most` records of a chunk, and keeps the rest; returns how many.
     fn give_out(&mut self, book: &mut Book, mut chunk: Chunk, most: usize) -> usize {
         let rest = chunk.cut(most);
         let (topic, partition) = (&chunk.place.0, chunk.place.1);

@@ -30,7 +30,7 @@ pub struct Topic {
     pub name: Arc<str>,
     /// Its partitions at the beginning.
     pub partitions: i32,
-    /// It is deleted and made anew at times.
+    /// It is deleted and recreated at times.
     pub mortal: bool,
 }
 
@@ -52,7 +52,7 @@ pub struct Sharer {
     pub group: usize,
     /// Kafka's names and values.
     pub pairs: Vec<(&'static str, String)>,
-    /// It says of each record what becomes of it.
+    /// It acknowledges each record explicitly.
     pub is_explicit: bool,
     /// Whether it commits before it polls.
     pub commits: Commits,
@@ -76,7 +76,7 @@ pub struct Weather {
 /// Something that happens.
 #[derive(Clone, Debug, PartialEq)]
 pub enum What {
-    /// A producer sends so many records to a topic.
+    /// A producer sends this many records to a topic.
     Send {
         /// Which.
         producer: usize,
@@ -105,7 +105,7 @@ pub enum What {
     Transact(usize, u64),
     /// Another producer of a transactional id begins, while the one before goes on.
     Succeed(usize),
-    /// A consumer of a group begins, unless it is there; one with an instance id begins beside the one before.
+    /// A consumer of a group begins, unless it is there; one with an instance id begins next to the one before.
     Join(usize),
     /// The application around it does something: a number that chooses what.
     Deed(usize, u64),
@@ -149,7 +149,7 @@ pub enum Stage {
     JoinGroup,
     /// It gets, or hands out, an assignment.
     SyncGroup,
-    /// It says that it is there.
+    /// A heartbeat of a member.
     Heartbeat,
     /// It commits offsets.
     OffsetCommit,
@@ -157,13 +157,13 @@ pub enum Stage {
     OffsetFetch,
     /// It leaves.
     LeaveGroup,
-    /// A member of a share group joins, says that it is there, or leaves.
+    /// A member of a share group joins, sends a heartbeat, or leaves.
     ShareGroupHeartbeat,
     /// It gets records; their leader moves.
     ShareFetch,
-    /// It says what becomes of them; their leader moves.
+    /// It acknowledges records; their leader moves.
     ShareAcknowledge,
-    /// It says that it is there, what it wants and what it has (KIP-848).
+    /// A heartbeat with what the member wants and has (KIP-848).
     ConsumerGroupHeartbeat,
 }
 
@@ -259,7 +259,7 @@ pub enum Fault {
     Pauses(i32, Duration),
     /// Packets to and from a node do not pass for a time; TCP delivers them afterwards.
     Unreachable(i32, Duration),
-    /// A node's connections are half open from now on, and dials to it are not answered for a time.
+    /// A node's connections are half open from now on, and dials to it get no response for a time.
     Vanishes(i32, Duration),
     /// A node resets its connections.
     Resets(i32),
@@ -281,11 +281,11 @@ pub enum Fault {
     StandsStill(i32, Duration),
     /// Followers take so long to copy, for a time.
     FollowersLag(Duration, Duration),
-    /// A node's wall clock jumps by so many milliseconds.
+    /// A node's wall clock jumps by this many milliseconds.
     ClockJumps(i32, i64),
     /// The wall clock of a producer jumps so, and the time stamps of its records with it. In a plan it is the one of this number.
     TimeJumps(usize, i64),
-    /// So many of a hundred records of a partition are deleted, the oldest first, whoever has not read them.
+    /// This many of a hundred records of a partition are deleted, the oldest first, whoever has not read them.
     Trims(usize, i32, i64),
     /// A partition gets another leader that is in sync.
     LeaderMoves(usize, i32),
@@ -293,13 +293,13 @@ pub enum Fault {
     UncleanElection(usize, i32),
     /// A partition gets a leader that is out of sync, if a node is.
     LaggardElected(usize, i32),
-    /// A node tells no newer Fetch than brokers of 2.4 to 2.6 speak, which the embedded broker cannot be.
+    /// A node reports no newer Fetch than brokers of 2.4 to 2.6 support, which the embedded broker cannot be.
     FetchesAsOld(i32),
     /// A node becomes another release, and its connections end.
     Upgraded(i32, Release),
     /// A topic gets another partition.
     Grows(usize),
-    /// A topic is deleted, and made anew after a time.
+    /// A topic is deleted, and recreated after a time.
     Deleted(usize, Duration),
     /// The coordinator moves when somebody comes to this step next: before the request is handled, or right after.
     CoordinatorMoves(Stage, bool),
@@ -338,11 +338,11 @@ impl Fault {
             Fault::Trims(..) => "cluster: records were deleted",
             Fault::LeaderMoves(..) => "cluster: a leader moved",
             Fault::UncleanElection(..) => "cluster: an unclean election",
-            Fault::FetchesAsOld(_) => "node: speaks no Fetch that tells where logs part",
+            Fault::FetchesAsOld(_) => "node: supports no Fetch that returns where logs diverge",
             Fault::LaggardElected(..) => "cluster: a replica that lacked records was elected",
             Fault::Upgraded(..) => "node: became another release",
             Fault::Grows(_) => "cluster: a topic grew",
-            Fault::Deleted(..) => "cluster: a topic was deleted and made anew",
+            Fault::Deleted(..) => "cluster: a topic was deleted and recreated",
             Fault::CoordinatorMoves(stage, _) => stage.name(),
             Fault::CoordinatorDeposed(..) => "coordinator: did not hear of its successor",
             Fault::Sleeps(..) => "client: stood still",
@@ -363,7 +363,7 @@ pub struct Step {
 /// A run, before it begins.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// Nodes, from 1 on.
+    /// Nodes, numbered from 1.
     pub nodes: i32,
     /// Topics.
     pub topics: Vec<Topic>,
@@ -393,7 +393,7 @@ pub struct Plan {
     pub replica_lag: Duration,
     /// `group.initial.rebalance.delay.ms`.
     pub first_rebalance: Duration,
-    /// What brokers are told of the groups whose coordinators assign.
+    /// The brokers' settings for groups whose coordinators assign.
     pub group_settings: Vec<(&'static str, String)>,
     /// What each node is.
     pub releases: Vec<Release>,
@@ -405,24 +405,24 @@ pub struct Plan {
 
 /// Every fault that some seed must meet.
 pub const FAULTS: &[&str] = &[
-    "answer: applied, yet refused",
-    "answer: byte by byte",
-    "answer: closed after",
-    "answer: cut",
-    "answer: late",
-    "answer: lost, connection closed",
-    "answer: never",
-    "answer: refused",
-    "answer: throttled",
-    "answer: twice",
-    "answer: wrong correlation id",
+    "response: applied, yet refused",
+    "response: byte by byte",
+    "response: closed after",
+    "response: cut",
+    "response: late",
+    "response: lost, connection closed",
+    "response: never",
+    "response: refused",
+    "response: throttled",
+    "response: twice",
+    "response: wrong correlation id",
     "client: its clock jumped",
     "cluster: a follower stood still",
     "cluster: a leader did not hear of its successor",
     "cluster: a leader moved",
     "cluster: a node heard late",
     "cluster: a topic grew",
-    "cluster: a topic was deleted and made anew",
+    "cluster: a topic was deleted and recreated",
     "cluster: an unclean election",
     "cluster: followers lagged",
     "cluster: records were deleted",
@@ -455,7 +455,7 @@ pub const FAULTS: &[&str] = &[
 /// Every state that some seed must enter.
 pub const STATES: &[&str] = &[
     "admin: a call was surely refused",
-    "admin: a call's fate stayed unknown",
+    "admin: a call's result stayed unknown",
     "admin: a change was made",
     "admin: described a topic",
     "admin: found an offset",
@@ -475,7 +475,7 @@ pub const STATES: &[&str] = &[
     "client: reset an offset",
     "client: retried",
     "client: saw a leader move",
-    "client: saw a topic made anew",
+    "client: saw a recreated topic",
     "client: saw partitions added",
     "client: throttled",
     "client: was refused by a node",
@@ -488,11 +488,11 @@ pub const STATES: &[&str] = &[
     "consumer: dropped records that a seek or reset made stale",
     "consumer: what it was to read next was deleted",
     "producer: a record was surely not written",
-    "producer: a record's fate stayed unknown",
+    "producer: a record's delivery result stayed unknown",
     "producer: a record's time was refused",
-    "producer: gave up waiting",
+    "producer: stopped waiting",
     "producer: waited for a topic",
-    "producer: waited for room",
+    "producer: waited for space",
     "session: a partition was forgotten",
     "session: all was as before",
     "session: began in place of another",
@@ -501,7 +501,7 @@ pub const STATES: &[&str] = &[
 ];
 
 const SECOND: Duration = Duration::from_secs(1);
-/// A broker that hears nothing for 9 s (`broker.session.timeout.ms`) is none of the cluster any more.
+/// A broker that receives nothing for 9 s (`broker.session.timeout.ms`) is no longer part of the cluster.
 const LATE: Duration = Duration::from_secs(8);
 
 impl Plan {
@@ -743,8 +743,8 @@ fn any_since(chance: &mut Chance, oldest: &str) -> Release {
         .unwrap_or(Release::NEWEST)
 }
 
-/// Mostly new brokers, else all of one release, or each of another. Brokers that do not tell what they speak are among
-/// themselves, and there is PLAIN from 0.10 on, whose way of today came with 1.0.
+/// Mostly new brokers, else all of one release, or each of another. Brokers that do not return their versions only occur together. PLAIN
+/// exists since 0.10, and in its present form since 1.0.
 fn releases(chance: &mut Chance, nodes: i32, authenticated: bool) -> Vec<Release> {
     let each = 0..nodes;
     match (chance.below(10), authenticated) {
@@ -775,7 +775,7 @@ fn topics(chance: &mut Chance) -> Vec<Topic> {
 struct Cluster {
     nodes: i32,
     authenticated: bool,
-    /// A node has no record batches, or does not even tell what it speaks.
+    /// A node has no record batches, or does not even return its versions.
     is_old: bool,
 }
 
@@ -813,7 +813,7 @@ fn common(chance: &mut Chance, cluster: &Cluster, name: String) -> Vec<(&'static
         ),
         ("connections.max.idle.ms", millis(chance, &[4000, 540_000])),
         ("enable.metrics.push", "false".to_owned()),
-        // Who has less patience than the network takes for an answer finds old brokers where none are.
+        // A client whose timeout is shorter than the network takes for a response finds old brokers where there are no such brokers.
         (
             "api.version.request.timeout.ms",
             if cluster.is_old { "500" } else { "5000" }.to_owned(),

@@ -33,7 +33,7 @@ macro_rules! plants {
     ($($variant:ident $name:literal $($invariant:literal)+;)*) => {
         /// A mistake made on purpose.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-        #[allow(missing_docs, reason = "each has a name that says it")]
+        #[allow(missing_docs, reason = "the name of each describes it")]
         pub enum Plant {
             $($variant,)*
         }
@@ -61,33 +61,33 @@ macro_rules! plants {
 
 plants! {
     // Between connection and engine.
-    AnswersSwallowed "client: every third answer to Produce is lost on its way to the engine" "R6" "R14";
+    AnswersSwallowed "client: every third response to Produce is lost on its way to the engine" "R6" "R14";
     EndsNotTold "client: the engine does not hear that a connection broke" "R6" "R14";
     AlarmsSilent "client: the engine's alarm does not ring" "R6" "R14";
     WakesIgnored "client: a link that has something to send is not looked at" "R6" "R14";
     ClosesIgnored "client: connections that are not wanted any more stay open" "R14";
-    OffsetsTooHigh "client: the base offset of an answer to Produce is read one too high" "R3";
-    OffsetsSwapped "client: the offsets of two partitions in one answer to Produce are mixed up" "R3";
-    RefusalsOverlooked "client: an error code in an answer to Produce is overlooked" "R1" "R3";
+    OffsetsTooHigh "client: the base offset of a response to Produce is read one too high" "R3";
+    OffsetsSwapped "client: the offsets of two partitions in one response to Produce are mixed up" "R3";
+    RefusalsOverlooked "client: an error code in a response to Produce is overlooked" "R1" "R3";
     SuccessMistaken "client: a success of Produce is taken for a final refusal" "R5";
-    PartitionsMixedUp "client: the records of two partitions in one answer to Fetch are mixed up" "R7" "R3" "R8";
+    PartitionsMixedUp "client: the records of two partitions in one response to Fetch are mixed up" "R7" "R3" "R8";
     FirstBatchDropped "client: the first of several fetched batches is dropped" "R8";
     BatchReadTwice "client: a fetched batch is read twice" "R8";
     BeginningTooHigh "client: the offset that ListOffsets found is read one too high" "R8";
-    FetchedAhead "client: Fetch asks for the offset after the next" "R8";
+    FetchedAhead "client: Fetch requests the offset after the next" "R8";
     SentElsewhere "client: Produce names the wrong partition" "R7" "R14";
     AcksWeakened "client: Produce with acks=all goes out with acks=1" "R1";
     IdentityLost "client: batches of an idempotent producer go out without its identity" "R2";
     ValuesDamaged "client: a byte of a fetched record changes, and the checksum with it" "R7";
     FetchedShifted "client: fetched records are taken for those of the next offset" "R3" "R8";
-    LeftOutForgotten "client: a partition that an answer of a fetch session left out is forgotten" "R8" "R14";
-    SessionUntold "client: a fetch session is not told where its partitions go on" "R8" "R14";
+    LeftOutForgotten "client: a partition that a response of a fetch session left out is forgotten" "R8" "R14";
+    SessionUntold "client: a fetch session does not get the next offsets of its partitions" "R8" "R14";
     // Between engine and caller.
-    FatesTwice "client: the fate of a batch is told twice" "R6";
-    FatesDropped "client: the fate of a batch is not told" "R6";
-    UnknownTakenForFailed "client: a record whose fate is unknown is reported as surely not written" "R5";
+    FatesTwice "client: the delivery result of a batch is reported twice" "R6";
+    FatesDropped "client: the delivery result of a batch is not reported" "R6";
+    UnknownTakenForFailed "client: a record with an unknown delivery result is reported as not written" "R5";
     FailureTakenForSuccess "client: a record that failed is reported as written" "R1";
-    FatesReversed "client: the offsets of a batch are told in the reverse order" "R3" "R4";
+    FatesReversed "client: the offsets of a batch are reported in the reverse order" "R3" "R4";
     SplitLoses "client: a poll that cuts a batch loses a record" "R8";
     SplitRepeats "client: a poll that cuts a batch gives a record twice" "R8";
     StaleAfterSeek "client: records that were fetched before a seek are given out after it" "R8";
@@ -95,31 +95,31 @@ plants! {
     SeekIgnored "client: a seek changes nothing" "R8";
     StepsBack "client: records before the position are given out, if their batch holds it" "R8";
     BufferReused "client: a record's value is overwritten by the next one's" "R7";
-    ResetUntold "client: a position that is out of range moves without a word" "R8";
+    ResetUntold "client: a position that is out of range moves without an event" "R8";
     OffsetsCounted "client: the offsets of a batch are counted from its first record, though some are compacted away" "R3" "R8";
     AppendedTwice "client: a record is put into its batch twice" "R2";
     OrderSwapped "client: two records of one partition change places" "R4";
     CloseHangs "client: close() waits for ever" "R14";
-    CallsUnanswered "client: the result of a call is not told" "R14";
-    CallErrorsOverlooked "client: an error code in an answer to CreateTopics or DeleteTopics is overlooked" "R17";
+    CallsUnanswered "client: the result of a call is not reported" "R14";
+    CallErrorsOverlooked "client: an error code in a response to CreateTopics or DeleteTopics is overlooked" "R17";
     CallSuccessMistaken "client: a success of CreateTopics or DeleteTopics is taken for a refusal" "R17";
-    AnswersKept "client: the bytes of every answer are kept" "memory";
-    ClaimsBelieved "client: as many bytes are reserved as an answer's length claims" "memory";
+    AnswersKept "client: the bytes of every response are kept" "memory";
+    ClaimsBelieved "client: as many bytes are reserved as a response's length claims" "memory";
     EpochForRepeat "client: a batch that may be written goes out again under the next epoch" "R2";
     // In transactions, between connection and engine, and between engine and caller.
     OutsideTransaction "client: a batch of a transaction goes out as one of none" "R11" "R12";
     AbortSentAsCommit "client: an abort is sent as a commit" "R11";
     CommitSentAsAbort "client: a commit is sent as an abort" "R12";
-    EndErrorsOverlooked "client: an error code in an answer to EndTxn is overlooked" "R12" "R13";
-    OffsetErrorsOverlooked "client: an error code in an answer to TxnOffsetCommit is overlooked" "R12";
+    EndErrorsOverlooked "client: an error code in a response to EndTxn is overlooked" "R12" "R13";
+    OffsetErrorsOverlooked "client: an error code in a response to TxnOffsetCommit is overlooked" "R12";
     OffsetsMiscommitted "client: TxnOffsetCommit carries other offsets" "R12";
-    UncommittedFetched "client: Fetch asks for what is not committed" "R11";
-    UnknownCommitAssumed "client: a commit of unknown outcome is told as done" "R12";
-    UnknownCommitForgotten "client: a commit of unknown outcome is told as not done" "R11";
-    RefusedCommitForgotten "client: a commit whose retry was refused is told as not done, whatever its first attempt did" "R11";
+    UncommittedFetched "client: Fetch requests records that are not committed" "R11";
+    UnknownCommitAssumed "client: a commit of unknown outcome is reported as done" "R12";
+    UnknownCommitForgotten "client: a commit of unknown outcome is reported as not done" "R11";
+    RefusedCommitForgotten "client: a commit whose retry was refused is reported as not done, whatever its first attempt did" "R11";
     AbortedGivenOut "client: records of aborted transactions are given out" "R11";
     // In groups.
-    CommitErrorsOverlooked "client: an error code in an answer to OffsetCommit is overlooked" "R10";
+    CommitErrorsOverlooked "client: an error code in a response to OffsetCommit is overlooked" "R10";
     CommitsAhead "client: OffsetCommit carries offsets that were not given out" "R10";
     CommitsReset "client: OffsetCommit carries the offsets of the beginning" "R10";
     CommitsTooSoon "client: polls commit what they are about to give out" "R10";
@@ -128,77 +128,77 @@ plants! {
     GivenAfterRevoked "client: records of a partition are given out after it was revoked" "R9";
     AssignedTwice "client: the leader assigns partitions to two members" "R9";
     AssignedToNobody "client: the leader assigns a member's partitions to nobody" "R9" "R14";
-    OwnedUntold "client: a member does not tell what it owns when it joins" "R9";
-    RebalancesOverlooked "client: error codes in answers to Heartbeat are overlooked" "R9" "R14";
+    OwnedUntold "client: a member joins without the partitions that it owns" "R9";
+    RebalancesOverlooked "client: error codes in responses to Heartbeat are overlooked" "R9" "R14";
     HeartbeatsEnd "client: it sends no second Heartbeat" "R14";
     // In groups whose coordinators assign.
-    OwnedGivenUpTooSoon "client: a member says that it has nothing" "R9";
-    MemberErrorsOverlooked "client: error codes in answers to ConsumerGroupHeartbeat are overlooked" "R9" "R14";
+    OwnedGivenUpTooSoon "client: a member declares that it owns nothing" "R9";
+    MemberErrorsOverlooked "client: error codes in responses to ConsumerGroupHeartbeat are overlooked" "R9" "R14";
     EpochBeatsEnd "client: it sends no second ConsumerGroupHeartbeat" "R9" "R14";
     AssignmentOverlooked "client: every second assignment of a coordinator is overlooked" "R9" "R14";
-    CommitEpochUntold "client: OffsetCommit does not tell the member's epoch" "R10" "R14";
-    CommitEpochOld "client: OffsetCommit tells the epoch before the member's" "R10" "R14";
+    CommitEpochUntold "client: OffsetCommit omits the member's epoch" "R10" "R14";
+    CommitEpochOld "client: OffsetCommit has the epoch before the member's" "R10" "R14";
     // In logs that are truncated.
-    EpochUntold "client: leaders are not told the epoch of what was read" "R16";
+    EpochUntold "client: Fetch omits the epoch of the last record read" "R16";
     PartingTooHigh "client: the offset at which logs part is read one too high" "R16";
     TruncationMadeUp "client: a log is taken for truncated that is not" "R16";
-    TruncationPassedOver "client: reading goes on behind what was truncated, and nobody is told" "R16";
+    TruncationPassedOver "client: reading continues after a truncation without an event or error" "R16";
     // In share groups.
     AcksDropped "client: every third acknowledgement is left out of its request" "R20";
     AcceptSentAsRelease "client: an accept is sent as a release" "R20";
     AcksMisplaced "client: acknowledgements name another partition" "R20";
     AcksShifted "client: acknowledgements name the next offsets" "R20";
     AckErrorsOverlooked "client: error codes of acknowledgements are overlooked" "R20";
-    OutcomesUntold "client: how an acknowledgement ended is not told" "R20";
+    OutcomesUntold "client: the result of an acknowledgement is not reported" "R20";
     SharedGivenTwice "client: a record that was acquired is given out twice" "R19";
     AcquiredDropped "client: the first of what was acquired is not given out" "R19";
     DeliveriesMisread "client: what is delivered again is given out as new" "R19";
-    ShareBeatsEnd "client: it hears no answer to ShareGroupHeartbeat" "R14";
+    ShareBeatsEnd "client: it ignores the responses to ShareGroupHeartbeat" "R14";
     Panics "client: it panics when a connection breaks" "R15";
     // Between network and broker.
     AckedNotWritten "broker: a batch is acknowledged and not written" "R1" "R3";
     WrongBaseOffset "broker: a batch is acknowledged under another's offset" "R3";
     WrittenThoughRefused "broker: a batch is written and refused" "R5";
     WrittenTwice "broker: a batch is written twice" "R2";
-    BatchSkipped "broker: an answer to Fetch leaves out its first batch" "R8";
-    OtherPartitionServed "broker: Fetch is answered with another partition's records" "R7" "R3" "R8";
+    BatchSkipped "broker: a response to Fetch leaves out its first batch" "R8";
+    OtherPartitionServed "broker: Fetch returns another partition's records" "R7" "R3" "R8";
     StoredDamaged "broker: a byte of a stored record changes, and the checksum with it" "R7";
     OffsetsReused "broker: later records are served under earlier offsets" "R3" "R8";
-    ProduceUnanswered "broker: Produce is not answered after the tenth time" "R14" "R6";
-    CreatedTwice "broker: CreateTopics is carried out twice, and the second answer is told" "R17";
-    DeletedNot "broker: DeleteTopics is answered, and not carried out" "R17";
+    ProduceUnanswered "broker: Produce gets no response after the tenth" "R14" "R6";
+    CreatedTwice "broker: CreateTopics is carried out twice, and the second result is returned" "R17";
+    DeletedNot "broker: DeleteTopics is confirmed, and not carried out" "R17";
     LastPartitionHidden "broker: Metadata leaves out the last partition of a topic that has several" "R18";
     NewestCompacted "broker: compaction takes the newest record of a key, too" "R1" "R4" "R8";
     TrimmedTooFar "broker: DeleteRecords deletes all there is" "R1" "R8";
-    CommitNotDone "broker: a commit is answered, and not carried out" "R12";
-    AbortNotDone "broker: an abort is answered, and not carried out" "R11";
-    GroupOffsetsForgotten "broker: TxnOffsetCommit is answered, and its offsets forgotten" "R12";
-    AbortedNotTold "broker: Fetch does not tell which transactions were aborted" "R11";
+    CommitNotDone "broker: a commit is confirmed, and not carried out" "R12";
+    AbortNotDone "broker: an abort is confirmed, and not carried out" "R11";
+    GroupOffsetsForgotten "broker: TxnOffsetCommit is confirmed, and its offsets forgotten" "R12";
+    AbortedNotTold "broker: Fetch does not return which transactions were aborted" "R11";
     AbortMarkersLost "broker: the markers of aborted transactions are lost" "R8" "R12" "R11";
     UnstableServed "broker: the last stable offset passes an open transaction" "R11";
     OldEpochWritten "broker: a batch of an epoch that was succeeded is written" "R13" "R11";
     EpochGivenTwice "broker: InitProducerId gives the epoch that it gave before" "R13" "R11" "R12";
-    CommitsForgotten "broker: OffsetCommit is answered, and its offsets forgotten" "R9" "R10";
+    CommitsForgotten "broker: OffsetCommit is confirmed, and its offsets forgotten" "R9" "R10";
     OldGenerationCommits "broker: a commit of a generation that is over is carried out" "R9";
-    OffsetsStoredAhead "broker: other offsets are committed than OffsetCommit says" "R9" "R10";
-    CommittedUntold "broker: OffsetFetch does not tell what is committed" "R9";
-    HeartbeatsUnheard "broker: Heartbeat is answered, and not heard" "R14";
+    OffsetsStoredAhead "broker: other offsets are committed than OffsetCommit contains" "R9" "R10";
+    CommittedUntold "broker: OffsetFetch does not return what is committed" "R9";
+    HeartbeatsUnheard "broker: Heartbeat is confirmed, and not counted" "R14";
     AssignmentsMixedUp "broker: SyncGroup gives a member another's assignment" "R9" "R14";
     GivenTooSoon "broker: a partition is given to a member before its former owner has let it go" "R9";
     StaleEpochCommits "broker: a commit of a member's epoch that is over is carried out" "R9";
-    EpochBeatsUnheard "broker: ConsumerGroupHeartbeat is answered, and not heard" "R9" "R14";
+    EpochBeatsUnheard "broker: ConsumerGroupHeartbeat is confirmed, and not counted" "R9" "R14";
     TargetsMixedUp "broker: ConsumerGroupHeartbeat gives a member another's assignment" "R9" "R14";
     DivergenceUntold "broker: Fetch looks at the offset, and not at the epoch of what was read" "R16";
-    EpochEndsLate "broker: OffsetForLeaderEpoch tells later ends" "R16";
+    EpochEndsLate "broker: OffsetForLeaderEpoch returns later ends" "R16";
     AcquiredTwice "broker: two members get the same records at one time" "R19";
     LocksLastForever "broker: locks do not end" "R14";
-    DeliveriesUncounted "broker: every delivery is told as the first" "R19";
-    DeliveriesUnlimited "broker: records are delivered more often than the limit says" "R19";
+    DeliveriesUncounted "broker: every delivery is reported as the first" "R19";
+    DeliveriesUnlimited "broker: records are delivered more often than the limit allows" "R19";
     AcceptsTakenAsReleases "broker: what is accepted is released" "R19" "R20";
-    AcksForgotten "broker: ShareAcknowledge is answered, and not carried out" "R20";
+    AcksForgotten "broker: ShareAcknowledge is confirmed, and not carried out" "R20";
     AckedThoughRefused "broker: ShareAcknowledge is carried out, and refused" "R19";
     AcksUnkept "broker: a leader of the past takes acknowledgements, and the next one does not know of them" "R19";
-    LeaderHidden "broker: Metadata never tells the leader of partition 0" "R14" "R6";
+    LeaderHidden "broker: Metadata never returns the leader of partition 0" "R14" "R6";
 }
 
 /// The most that [`Plant::ClaimsBelieved`] reserves.
@@ -254,7 +254,7 @@ pub struct ClientSpoil {
     count: u32,
     /// What a plant keeps.
     kept: Vec<u8>,
-    /// What fetch sessions were told of last.
+    /// The last change of partitions that fetch sessions received.
     fetched: Vec<ForgottenTopic>,
     /// The member's epoch and the pause between heartbeats, as the coordinator said them last.
     standing: (i32, i32),
@@ -302,7 +302,7 @@ impl ClientSpoil {
         !self.is(Plant::AlarmsSilent)
     }
 
-    /// Whether the engine hears of this connection's end.
+    /// Whether the engine is notified of this connection's end.
     pub fn tells_end(&mut self) -> bool {
         !self.is(Plant::EndsNotTold)
     }
@@ -405,7 +405,7 @@ impl ClientSpoil {
         }
     }
 
-    /// The broker forgets all but one of a topic's partitions once a request says of none that it moved on.
+    /// The broker forgets all but one of a topic's partitions once a request moves none of them on.
     fn forget(&mut self, request: &mut FetchRequest) {
         if request.session_epoch == 0 {
             let topics = request.topics.iter().map(|topic| ForgottenTopic {
@@ -457,7 +457,7 @@ impl ClientSpoil {
         }
     }
 
-    /// Spoils an answer on its way to the engine; `None` swallows it.
+    /// Changes a response on its way to the engine; `None` drops it.
     pub fn answer(&mut self, mut response: Box<Response>) -> Option<Box<Response>> {
         let Some(plant) = self.plant else {
             return Some(response);
@@ -554,7 +554,7 @@ fn rows(
     topics.flat_map(|topic| &mut topic.partition_responses)
 }
 
-/// Adds to every base offset that is told.
+/// Adds to every base offset in a response.
 pub(crate) fn shift_bases(answer: &mut ProduceResponse, by: i64) {
     for row in rows(answer) {
         if row.error_code == 0 && row.base_offset >= 0 && row.base_offset + by >= 0 {
@@ -594,8 +594,8 @@ pub(crate) fn strip_identity(request: &mut ProduceRequest) {
     }
 }
 
-/// Takes batches that are `meant` out of their transaction: they look as if written without one, and without idempotence. Says
-/// whether there were any.
+/// Takes batches that are `meant` out of their transaction: they look as if written without one,
+/// and without idempotence. Returns whether there were any.
 pub(crate) fn outside_transaction(
     request: &mut ProduceRequest,
     meant: impl Fn(&BatchHeader) -> bool,
@@ -624,7 +624,7 @@ pub(crate) fn outside_transaction(
     any
 }
 
-/// Says of no transaction that it was aborted.
+/// Removes all aborted transactions from a response.
 pub(crate) fn hide_aborted(answer: &mut FetchResponse) {
     let topics = answer.responses.iter_mut();
     for partition in topics.flat_map(|topic| &mut topic.partitions) {
@@ -661,7 +661,7 @@ pub(crate) fn without_key(answer: &mut FetchResponse, key: &[u8]) {
     }
 }
 
-/// Changes every committed offset that is told.
+/// Changes every committed offset in a response.
 pub(crate) fn each_committed(answer: &mut OffsetFetchResponse, change: impl Fn(&mut i64)) {
     let rows = answer.topics.iter_mut();
     let rows = rows.flat_map(|topic| &mut topic.partitions);
@@ -671,7 +671,8 @@ pub(crate) fn each_committed(answer: &mut OffsetFetchResponse, change: impl Fn(&
     rows.for_each(|row| change(&mut row.committed_offset));
 }
 
-/// A subscription that tells of nothing that its member owns; `None` if it tells of nothing anyway.
+/// A subscription without the partitions that its member owns; `None` if it has none of these
+/// anyway.
 fn without_owned(metadata: &Bytes) -> Option<Bytes> {
     let mut input = Reader::new(metadata.clone());
     let version = input.i16().ok()?;
@@ -774,7 +775,7 @@ pub(crate) fn hide_last(answer: &mut MetadataResponse) {
     }
 }
 
-/// Says that partition 0 of every topic has no leader.
+/// Changes a response so that partition 0 of every topic has no leader.
 pub(crate) fn hide_leader(answer: &mut MetadataResponse) {
     let topics = answer.topics.iter_mut();
     for partition in topics.flat_map(|topic| &mut topic.partitions) {

@@ -1,4 +1,5 @@
-//! A producer as an application uses it: it sends one record after another, flushes and closes, and writes down what it is told.
+//! A producer as an application uses it: it sends one record after another, flushes and closes, and
+//! records the results.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -27,9 +28,9 @@ pub struct Producer {
     number: usize,
     config: Arc<Config>,
     plant: Option<Plant>,
-    /// Records that wait for their topic, for room, or behind one that waits.
+    /// Records that wait for their topic, for space, or for an earlier one that waits.
     waiting: VecDeque<(RecordId, Wish)>,
-    /// When the first of them is given up, and whether its topic was asked for.
+    /// When the first of them is abandoned, and whether its topic was requested.
     head: Option<(Instant, bool)>,
     batches: Batches,
     /// Flushes that have not ended: their marks and deadlines.
@@ -79,7 +80,7 @@ impl Producer {
         &self.name
     }
 
-    /// Sends a record: now, or as soon as its topic is known and there is room.
+    /// Sends a record: now, or as soon as its topic is known and there is space.
     pub fn send(&mut self, book: &mut Book, wish: Wish) -> RecordId {
         let id = book.history.sends.len();
         book.history.sends.push(Sent {
@@ -119,7 +120,7 @@ impl Producer {
         self.settle(book);
     }
 
-    /// Its wall clock jumps by so many milliseconds.
+    /// Its wall clock jumps by this many milliseconds.
     pub fn move_clock(&mut self, ms: i64) {
         self.batches.ahead_ms += ms;
     }
@@ -129,7 +130,7 @@ impl Producer {
         self.batches.ahead_ms = 0;
     }
 
-    /// Whether every record has its fate.
+    /// Whether every record has its delivery result.
     pub fn is_done(&self) -> bool {
         self.waiting.is_empty() && self.batches.is_empty()
     }
@@ -178,7 +179,7 @@ impl Producer {
         }
     }
 
-    /// Takes in fates and events.
+    /// Takes in delivery results and events.
     fn collect(&mut self, book: &mut Book) {
         self.host.take_changes();
         while let Some(done) = self.host.engine.poll_done() {
@@ -201,7 +202,8 @@ impl Producer {
         }
     }
 
-    /// Appends the first waiting record, or gives it up; false if it has to wait, or there is none.
+    /// Appends the first waiting record, or abandons it; false if it has to wait, or no record
+    /// waits.
     fn append_next(&mut self, book: &mut Book) -> bool {
         let now = book.now;
         let Some((id, wish)) = self.waiting.front().cloned() else {
@@ -245,9 +247,9 @@ impl Producer {
             Err(NotAppended::Full) => {
                 let (until, asked) = self.head.unwrap_or((now + self.config.max_block, false));
                 self.head = Some((until, asked));
-                book.tally.meet("producer: waited for room");
+                book.tally.meet("producer: waited for space");
                 if until <= now {
-                    return self.give_up(book, id, &wish, "there is no room");
+                    return self.give_up(book, id, &wish, "there is no space");
                 }
                 false
             }
@@ -271,7 +273,7 @@ impl Producer {
     }
 
     fn give_up(&mut self, book: &mut Book, id: RecordId, wish: &Wish, why: &str) -> bool {
-        book.tally.meet("producer: gave up waiting");
+        book.tally.meet("producer: stopped waiting");
         self.tell(book, id, Fate::NotWritten(why.to_owned()));
         self.next(wish);
         true
@@ -291,7 +293,7 @@ impl Producer {
             .append(book, &mut self.host, patience, id, wish)
     }
 
-    /// The plant that puts a record into its batch twice; the caller is told of one.
+    /// The plant that puts a record into its batch twice; the caller gets the result of one.
     fn append_again(&mut self, book: &mut Book, id: RecordId, wish: &Wish) {
         let _ = self.append(book, id, wish);
     }
@@ -337,7 +339,7 @@ impl Producer {
     fn failure(&self, book: &mut Book, error: &Error) -> Fate {
         let unsure = error.written() != Some(Written::No);
         book.tally.meet(if unsure {
-            "producer: a record's fate stayed unknown"
+            "producer: a record's delivery result stayed unknown"
         } else {
             "producer: a record was surely not written"
         });

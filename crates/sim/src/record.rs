@@ -16,7 +16,7 @@ pub type RecordId = usize;
 /// What was read of a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Value {
-    /// The record's number, as its value says.
+    /// The record's number, from its value.
     pub id: RecordId,
     /// The topic that its value names.
     pub topic: String,

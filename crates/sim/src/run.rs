@@ -38,10 +38,10 @@ const CATCH_UP: Duration = Duration::from_secs(60);
 /// What close() is given, and how much longer it may take.
 const CLOSE: Duration = Duration::from_secs(5);
 const MARGIN: Duration = Duration::from_secs(1);
-/// Within this every record has its fate, and every call its end, whatever brokers say.
+/// Within this time every record has its delivery result, and every call its end, whatever brokers send.
 const LONGEST_DELIVERY: Duration = Duration::from_secs(40);
 const STEP: Duration = Duration::from_millis(500);
-/// So many steps without a record, and there are no more.
+/// This many steps without a record, and there are no more.
 const IDLE: u32 = 20;
 /// The most steps of the referee.
 const LONGEST: u32 = 60;
@@ -57,8 +57,8 @@ pub struct Options {
     pub steps: Option<usize>,
     /// Whether the trace is kept.
     pub trace: bool,
-    /// Whether brokers are hostile: then only what holds whatever they say is checked (R6, R14, R15, and of R20 that members of
-    /// share groups are told how what they said ended).
+    /// Whether brokers are malicious: then only what holds whatever they send is checked (R6, R14, R15, and of R20 that members of share
+    /// groups receive the results of their acknowledgements).
     pub hostile: bool,
 }
 
@@ -79,7 +79,7 @@ pub struct Report {
     pub records: (usize, usize),
     /// Events that happened.
     pub events: u64,
-    /// Answers that were lies.
+    /// Responses that were falsified.
     pub lied: u64,
     /// What happened, where it was kept.
     pub trace: Vec<String>,
@@ -254,7 +254,7 @@ impl Run {
         self.make();
         self.catch_up();
         if self.options.theme == Theme::Truncated {
-            // Whoever is behind the end of a log hears of it from the leader.
+            // A follower that is behind learns the end of the log from the leader.
             self.pass(CATCH_UP / 4);
         }
         self.stay();
@@ -482,7 +482,7 @@ impl Run {
             }
         }
         self.with_consumer(consumer, |consumer, book| {
-            // A partition that goes on keeps its position, which the checker need not learn anew.
+            // A partition that continues keeps its position, which the checker knows already.
             let before = consumer.assignment();
             for (topic, partition, start) in &mut wanted {
                 if *start == Start::Reset && before.contains(&(Arc::clone(topic), *partition)) {
@@ -684,7 +684,7 @@ impl Run {
         for producer in 0..self.producers.len() {
             let done = self.with_producer(producer, |producer, _| producer.is_done());
             if done == Some(false) {
-                behind.push(format!("producer {producer} has records without a fate"));
+                behind.push(format!("producer {producer} has records without a result"));
             }
         }
         for admin in 0..self.admins.len() {
@@ -791,7 +791,7 @@ impl Run {
                         }
                         None => {
                             let text =
-                                format!("nobody tells the offset of {} for {place:?}", group(id));
+                                format!("the offset of {} for {place:?} is unknown", group(id));
                             history.complain("R14", "stuck", text);
                         }
                     }
@@ -839,7 +839,7 @@ impl Run {
                 consumer.follow(book, topics, Start::Beginning);
             }
         });
-        // Brokers that do not tell what they speak take a while to be understood.
+        // It takes a while to find out the age of brokers that do not return their versions.
         let (mut read, mut idle) = (0, 0);
         // A planted defect may give the same records for ever.
         for _ in 0..LONGEST {
@@ -859,7 +859,7 @@ impl Run {
             }
         });
         let history = &mut self.world.book.history;
-        // It is none of those that the run is about.
+        // It does not belong to the consumers that the run is about.
         history.isolated.retain(|consumer| *consumer != number);
         history.seen.pop().unwrap_or_default()
     }
@@ -917,7 +917,7 @@ fn note_record(log: &mut BTreeMap<Place, Vec<(i64, Value)>>, seen: Seen) {
     }
 }
 
-/// Counts which records of unknown fate were written, and which that were written are lost.
+/// Counts which records with an unknown delivery result were written, and which written records are lost.
 fn count_unknown(book: &mut Book) {
     let logged = book.history.log.values().flatten();
     let logged: BTreeSet<RecordId> = logged.map(|(_, value)| value.id).collect();
@@ -929,8 +929,8 @@ fn count_unknown(book: &mut Book) {
         }
         if matches!(&sent.fates[..], [(_, Fate::Unknown(_))]) {
             book.tally.meet(match logged.contains(&id) {
-                true => "producer: a record of unknown fate was in the log",
-                false => "producer: a record of unknown fate was not in the log",
+                true => "producer: a record with an unknown result was in the log",
+                false => "producer: a record with an unknown result was not in the log",
             });
         }
     }

@@ -1,5 +1,5 @@
-//! What happened in share groups, as the checker reads it: what applications were given, said and were told, and what passed between
-//! their clients and brokers.
+//! What happened in share groups, as the checker reads it: the records, acknowledgements and
+//! results of applications, and what passed between their clients and brokers.
 
 use std::time::Duration;
 
@@ -51,7 +51,7 @@ pub enum Session {
     Ends,
 }
 
-/// How an acknowledgement ended, as its application was told.
+/// The result of an acknowledgement, as reported to its application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// It counts.
@@ -69,7 +69,8 @@ pub enum Shared {
     Said(Range, AcknowledgeType),
     /// It polled or committed: what it had said is for brokers to hear.
     Spoke,
-    /// It was told how an acknowledgement of records that it had been given, or had not, ended.
+    /// The result of an acknowledgement was reported, for records that it had been given or had
+    /// not.
     Told(Range, Option<AcknowledgeType>, Outcome),
     /// It begins to leave: locks that were to be renewed end.
     Leaves,
@@ -77,7 +78,7 @@ pub enum Shared {
     Left(bool),
     /// Its process ended at once.
     Died,
-    /// Its engine says that the group went on without it.
+    /// Its engine reports that the group continued without it.
     Expelled,
     /// A broker took a request of this number.
     Took {
@@ -90,7 +91,7 @@ pub enum Shared {
         /// Whether a session begins or ends with it.
         session: Session,
     },
-    /// A broker answered it: the code for the whole, and those of partitions of which something was said.
+    /// A broker responded to it: the code for the whole, and those of the acknowledged partitions.
     Answered {
         /// The request.
         number: usize,

@@ -1,8 +1,9 @@
-//! A member of a share group as an application uses it: it subscribes, polls, works on what it got, says what becomes of each record,
-//! commits, leaves and comes back, as `ottla-client` does it above the engine, and writes down what it was told.
+//! A member of a share group as an application uses it: it subscribes, polls, works on what it got,
+//! acknowledges each record, commits, leaves and comes back, as `ottla-client` does it above the
+//! engine, and records the results.
 //!
 //! ```text
-//!        a poll gave records            it says what becomes of them
+//!        a poll gave records            it acknowledges them
 //!   polls ─────────────────▶ works ───────────────────────────────────▶ commits ──▶ polls
 //!     ▲                        │ it is to leave                                       │
 //!     └──── it comes back ◀── leaves ──▶ closed                                       └── nothing came in time: works
@@ -81,7 +82,7 @@ pub struct Sharer {
     hurries: bool,
     /// It works on the next records for so long.
     blocks: Option<Duration>,
-    /// Something changed for who waits.
+    /// Something changed for a waiter.
     is_rung: bool,
 }
 
@@ -193,7 +194,7 @@ impl Sharer {
         self.settle(book);
     }
 
-    /// Its process ends at once: nobody is told, and its connections break.
+    /// Its process ends at once: nobody is notified, and its connections break.
     pub fn die(&mut self, book: &mut Book) {
         if self.is_over() {
             return;
@@ -204,7 +205,7 @@ impl Sharer {
         self.end(book);
     }
 
-    /// Says what becomes of its records, leaves its group and closes, within `timeout`.
+    /// Acknowledges its records, leaves its group and closes, within `timeout`.
     pub fn close(&mut self, book: &mut Book, timeout: Duration) {
         match &mut self.doing {
             Doing::Ended => return,
@@ -315,7 +316,7 @@ impl Sharer {
         }
     }
 
-    /// It has worked on what it got: it says what becomes of it.
+    /// It has worked on its records: it acknowledges them.
     fn worked(&mut self, book: &mut Book) {
         let now = book.now;
         let says = self.decide(book);
@@ -339,7 +340,7 @@ impl Sharer {
         }
     }
 
-    /// Says what becomes of the records that it has; false if it has none.
+    /// Acknowledges the records that it has; false if it has none.
     fn decide(&mut self, book: &mut Book) -> bool {
         let open = std::mem::take(&mut self.open);
         let any = !open.is_empty();
@@ -447,7 +448,7 @@ impl Sharer {
         false
     }
 
-    /// Lines up acquired records, and says of offsets without one that there is none.
+    /// Queues acquired records, and acknowledges offsets without a record as gaps.
     fn take(&mut self, book: &mut Book, acquired: &Acquired) {
         let now = book.now;
         let (lock, fetched) = (acquired.lock, &acquired.fetched);

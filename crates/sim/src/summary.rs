@@ -33,7 +33,7 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Runs these seeds; `watch` is told of each.
+    /// Runs these seeds; `watch` is called for each.
     pub fn of(
         options: Options,
         seeds: Range<u64>,

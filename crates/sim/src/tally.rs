@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 /// Counts by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Faults that reached something: a connection, a request, an answer.
+    /// Faults that reached something: a connection, a request, a response.
     pub struck: BTreeMap<&'static str, u64>,
     /// States that clients were seen in.
     pub met: BTreeMap<&'static str, u64>,

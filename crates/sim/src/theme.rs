@@ -19,7 +19,7 @@ pub enum Theme {
     ConsumerGroups,
     /// Leaders of the past, which do not know that they are.
     Deposed,
-    /// Logs that are truncated and written anew.
+    /// Logs that are truncated and written again.
     Truncated,
     /// Share groups.
     Share,
@@ -37,7 +37,7 @@ impl Theme {
         Theme::Share,
     ];
 
-    /// The theme of this name; `None` if there is none.
+    /// The theme of this name; `None` if no theme has it.
     pub fn named(name: &str) -> Option<Theme> {
         match name {
             "everything" => Some(Theme::Everything),

@@ -1,5 +1,6 @@
-//! A transactional producer as an application uses it: it begins a transaction, sends records and a group's offsets in it, and
-//! commits or aborts it; it does what errors tell it to do, and writes down what it was told.
+//! A transactional producer as an application uses it: it begins a transaction, sends records and a
+//! group's offsets in it, and commits or aborts it; it follows the advice of errors, and records
+//! the results.
 //!
 //! Several live at once under one transactional id. None knows of the others: whoever was succeeded goes on as before.
 
@@ -87,7 +88,8 @@ pub struct Transactor {
     transaction: Option<usize>,
     /// It does nothing until then.
     rests: Option<Instant>,
-    /// When the next record is given up that waits for its topic or for room, and whether its topic was asked for.
+    /// When the next record is abandoned that waits for its topic or for space, and whether its
+    /// topic was requested.
     head: Option<(Instant, bool)>,
     protocol: u8,
     identity: Option<(i64, i16)>,
@@ -240,7 +242,7 @@ impl Transactor {
         self.probed == Some(false) && self.probes == 1 && self.is_done() && !self.is_over()
     }
 
-    /// Whether it could not commit that transaction because it was succeeded before; told once.
+    /// Whether it could not commit that transaction because it was fenced before; returned once.
     pub fn take_failed_probe(&mut self) -> bool {
         self.is_over() && std::mem::take(&mut self.is_replaced)
     }
@@ -320,7 +322,7 @@ impl Transactor {
         self.collect(book);
     }
 
-    /// Takes in fates and events.
+    /// Takes in delivery results and events.
     fn collect(&mut self, book: &mut Book) {
         self.host.take_changes();
         while let Some(done) = self.host.engine.poll_done() {
@@ -413,7 +415,7 @@ impl Transactor {
         }
     }
 
-    /// Asks for a verb; false if that is not possible.
+    /// Starts a verb; false if that is not possible.
     fn ask(&mut self, book: &mut Book, verb: Verb) -> bool {
         let now = book.now;
         let until = now + self.config.max_block;
@@ -484,7 +486,7 @@ impl Transactor {
             (Verb::SendOffsets { offsets, .. }, result) => self.sent(book, &offsets, result),
             (Verb::Commit, result) => self.committed(book, result),
             (Verb::Abort, result) => self.aborted(book, result),
-            // It never asks for these.
+            // It never starts these.
             (Verb::Keep | Verb::Prepare | Verb::Complete { .. }, _) => self.doing = Doing::Nothing,
         }
         true
@@ -541,7 +543,7 @@ impl Transactor {
             book.tally.meet("transaction: its producer was fenced");
             self.is_replaced = true;
         }
-        book.say(&self.name, format_args!("gives up: {error}"));
+        book.say(&self.name, format_args!("stops: {error}"));
         self.finish(book);
     }
 
@@ -659,7 +661,8 @@ impl Transactor {
         }
     }
 
-    /// Something in the open transaction failed: mostly it is aborted, and some try to commit it all the same.
+    /// Something in the open transaction failed: mostly it is aborted, and some try to commit it
+    /// nevertheless.
     fn fail(&mut self, book: &mut Book, error: &Error) -> bool {
         match error.kind() {
             Kind::Fenced | Kind::Fatal | Kind::Closed => {
@@ -742,7 +745,7 @@ impl Transactor {
                 }
                 self.decide(book, verdict);
                 self.rests = Some(book.now + AFTER_ERROR);
-                // Whoever begins anew learns how it ended, and so does whoever aborts.
+                // A new producer learns how it ended, and so does an abort.
                 if self.chance.percent(30) {
                     self.doing = Doing::Works;
                     if let Some(script) = &mut self.script {
@@ -797,7 +800,7 @@ impl Transactor {
                     kind if kind == Kind::Timeout || error.is_final() => {
                         book.tally
                             .meet("transaction: an abort was not known to be done");
-                        // Whoever begins anew ends it first, and so does whoever aborts again.
+                        // A new producer ends it first, and so does another abort.
                         if self.chance.percent(50) {
                             self.doing = Doing::Works;
                         }

@@ -38,7 +38,7 @@ use crate::plant::Plant;
 use crate::plant::share::Memory;
 use crate::tally::Tally;
 
-/// So many events in one moment, and time stands still.
+/// This many events in one moment mean that time stands still.
 const LIVELY: u64 = 1_000_000;
 
 /// What can happen at a moment.
@@ -48,14 +48,14 @@ enum Event {
     ToClient(u64, Bytes),
     EndForNode(u64),
     EndForClient(u64, Ending),
-    /// A dial reaches the node, or is answered for it.
+    /// A dial reaches the node, or gets another response.
     Dialled(usize, LinkId, i32),
     DialFailed(usize, LinkId, Error),
     Alarm(usize),
     BrokersAlarm,
     /// A fault ends.
     Heal(Fault),
-    /// A topic that was deleted comes anew.
+    /// A topic that was deleted is recreated.
     Anew(usize),
     /// A client that stood still goes on.
     Wakes(usize),
@@ -101,7 +101,7 @@ struct Wire {
     client_hears_from: Instant,
     client_open: bool,
     node_open: bool,
-    /// Packets are lost in both directions, and nobody is told.
+    /// Packets are lost in both directions, and nobody is notified.
     half_open: bool,
 }
 
@@ -132,7 +132,7 @@ struct Planned {
     after: bool,
 }
 
-/// A commit that a broker has not answered: its number, whose it is, and the version that it speaks.
+/// A commit to which a broker has not responded: its number, its owner, and its version.
 #[derive(Clone, Copy, Debug)]
 struct Commit {
     number: usize,
@@ -144,7 +144,7 @@ struct Commit {
 #[derive(Debug, Default)]
 struct Shares {
     asked: BTreeMap<(u64, i32), Asked>,
-    /// Answers that are not whole yet, by connection.
+    /// Responses that are not whole yet, by connection.
     input: BTreeMap<u64, BytesMut>,
     /// How often nodes died.
     deaths: BTreeMap<i32, u32>,
@@ -152,7 +152,7 @@ struct Shares {
     memory: Memory,
 }
 
-/// One of them: its number, whose it is, what it asks and in which version.
+/// One of them: its number, its owner, its request and the version.
 #[derive(Clone, Copy, Debug)]
 struct Asked {
     number: usize,
@@ -192,7 +192,7 @@ pub struct World {
     commits: BTreeMap<(u64, i32), Commit>,
     /// What passes between members of share groups and brokers.
     shares: Shares,
-    /// What waits for clients that stand still.
+    /// Pending events of clients that stand still.
     asleep: BTreeMap<usize, Vec<Event>>,
     /// Clients that the network lets nobody reach.
     cut_off: BTreeMap<usize, Instant>,
@@ -253,7 +253,7 @@ impl World {
         self.keeper.lies = Some(lies);
     }
 
-    /// Whether it is counted what brokers answer in transactions.
+    /// Whether the states in responses for transactions are counted.
     pub fn set_counting(&mut self, counts: bool) {
         self.keeper.counts = counts;
     }

@@ -1,5 +1,5 @@
-//! Delegation tokens (KIP-48, KIP-373): CreateDelegationToken, RenewDelegationToken, ExpireDelegationToken and
-//! DescribeDelegationToken. Any broker answers them.
+//! Delegation tokens (KIP-48, KIP-373): CreateDelegationToken, RenewDelegationToken,
+//! ExpireDelegationToken and DescribeDelegationToken. Any broker handles them.
 //!
 //! A token is a name and a password for SCRAM (`tokenauth=true`): its HMAC is a secret, which no `Debug` here shows.
 
@@ -65,9 +65,10 @@ pub struct DelegationToken {
     pub hmac: Bytes,
     /// Whom it stands for.
     pub owner: Principal,
-    /// Who asked for it; before version 3 brokers do not tell.
+    /// The principal that requested it; brokers before version 3 do not return it.
     pub requester: Option<Principal>,
-    /// Who may renew it, beside its owner; known only of tokens that were described.
+    /// The principals that may renew it, besides its owner; known only of tokens that were
+    /// described.
     pub renewers: Vec<Principal>,
     /// When it was made.
     #[serde(rename = "issued")]
@@ -118,9 +119,10 @@ fn checked<T>(code: i16, api: ApiKey, found: impl FnOnce() -> T) -> Result<T, Er
 /// Creates a token.
 #[derive(Clone, Debug, Deserialize)]
 pub struct CreateDelegationToken {
-    /// Whom it stands for; `None` for who asks (KIP-373: another needs a permission, and brokers from 3.3 on).
+    /// The owner of the token; `None` for the requester itself (KIP-373: another owner needs a
+    /// permission, and brokers since 3.3).
     pub owner: Option<Principal>,
-    /// Who may renew it, beside its owner.
+    /// The principals that may renew it, besides its owner.
     pub renewers: Vec<Principal>,
     /// The longest that it may live, in ms; -1 leaves it to the broker.
     pub max_lifetime_ms: i64,

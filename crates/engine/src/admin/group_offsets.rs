@@ -174,7 +174,7 @@ impl Call for ListGroupOffsets {
     }
 }
 
-/// The offsets of an answer about one group.
+/// The offsets of one group in a response.
 fn offsets(answer: &OffsetFetchResponse) -> Result<ByItem<Option<OffsetAndMetadata>>, Error> {
     let row =
         |topic: &str, partition: i32, code: i16, offset: i64, epoch: i32, text: Option<&str>| {

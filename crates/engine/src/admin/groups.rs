@@ -276,7 +276,8 @@ impl Verb for DescribeGroups {
             Err(error) => return Err(error),
         };
         for (place, each) in places.into_iter().zip(described) {
-            // Where brokers do not have that call, or do not know the group by it either, the first answer stands.
+            // Where brokers do not have that call, or do not know the group by it either, the first
+            // result stands.
             let stays = |error: &Error| {
                 error.kind() == Kind::Unsupported
                     || error.code() == Some(ErrorCode::GROUP_ID_NOT_FOUND)

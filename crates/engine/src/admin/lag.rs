@@ -165,8 +165,8 @@ pub struct NamedOffset {
     pub offset: i64,
 }
 
-/// Moves the offsets of a group without members. One of `timestamp`, `shift` and `offsets` says where to; what is outside of a
-/// log moves to its nearest end.
+/// Moves the offsets of a group without members. One of `timestamp`, `shift` and `offsets` is the
+/// target; an offset outside of the log moves to the nearest end of the log.
 #[derive(Clone, Debug, Deserialize)]
 pub struct ResetGroupOffsets {
     /// The group.
@@ -177,7 +177,7 @@ pub struct ResetGroupOffsets {
     pub partitions: Vec<TopicPartition>,
     /// To the first record of this time or later, in ms since 1970 UTC; or to the beginning, -2, or to the end, -1.
     pub timestamp: Option<i64>,
-    /// By so many offsets.
+    /// By this many offsets.
     pub shift: Option<i64>,
     /// To these offsets.
     pub offsets: Vec<NamedOffset>,

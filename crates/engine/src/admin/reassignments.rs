@@ -170,7 +170,8 @@ impl Call for AlterPartitionReassignments {
     const API: ApiKey = ApiKey::AlterPartitionReassignments;
 
     fn versions(&self) -> (i16, i16) {
-        // Brokers before 4.1 cannot be told to keep the number of replicas (KIP-860).
+        // Brokers before 4.1 have no field that forbids a change of the number of replicas
+        // (KIP-860).
         (i16::from(!self.allow_replication_factor_change), i16::MAX)
     }
 

@@ -96,7 +96,7 @@ pub struct StreamsGroupDescription {
     pub epoch: i32,
     /// The epoch that the target assignment is for.
     pub assignment_epoch: i32,
-    /// The epoch of its topology; `None` before a member told it.
+    /// The epoch of its topology; `None` until a member has sent it.
     pub topology_epoch: Option<i32>,
     /// Its topology's parts.
     pub subtopologies: Vec<StreamsSubtopology>,

@@ -143,7 +143,7 @@ impl TryFrom<MetadataResponseTopic> for TopicDescription {
     type Error = Error;
 
     fn try_from(row: MetadataResponseTopic) -> Result<TopicDescription, Error> {
-        let unexpected = || Error::new(Kind::Protocol, "the answer is not the one to this call");
+        let unexpected = || Error::new(Kind::Protocol, "the response does not belong to this call");
         Ok(TopicDescription {
             name: row.name.as_deref().ok_or_else(unexpected)?.to_owned(),
             id: row.topic_id.0,

@@ -8,9 +8,10 @@ use serde::de::DeserializeOwned;
 use crate::call::Call;
 use crate::error::Error;
 
-/// A call of an admin client by the name that callers know. Its fields are the arguments, under their names; the fields of its
-/// outcome are those of what callers get. A [`Call`] that can be read from arguments, and whose answer can be written, is a verb
-/// as it is. A verb that makes several calls implements this trait.
+/// A call of an admin client, by the name that callers know. Its fields are the arguments, under
+/// their names; the fields of its outcome are the fields that callers get. A [`Call`] whose
+/// arguments can be deserialized and whose result can be serialized is a verb without further code.
+/// A verb that makes several calls implements this trait.
 pub trait Verb: DeserializeOwned + Send + 'static {
     /// The result.
     type Outcome: Serialize + Send + 'static;
@@ -18,7 +19,8 @@ pub trait Verb: DeserializeOwned + Send + 'static {
     /// Makes the calls.
     ///
     /// # Errors
-    /// No answer by the deadline; or the error of the first item that failed, with those of all ([`Error::failures`]).
+    /// Fails with a timeout at the deadline, or with the error of the first item that failed,
+    /// together with the errors of all items ([`Error::failures`]).
     fn run(self, admin: &impl Ask) -> impl Future<Output = Result<Self::Outcome, Error>> + Send;
 }
 

@@ -40,12 +40,12 @@ impl Calls {
         id
     }
 
-    /// The answer, once.
+    /// The result, once.
     pub(crate) fn take<C: Call>(&mut self, ticket: &Ticket<C>) -> Option<Result<C::Answer, Error>> {
         let answer = self.for_callers.remove(&ticket.id())?;
         let answer = answer.downcast().map(|answer| *answer);
         Some(answer.unwrap_or_else(|_| {
-            let text = "the answer is not the one to this call";
+            let text = "the response does not belong to this call";
             Err(Error::new(Kind::Protocol, text))
         }))
     }
@@ -89,7 +89,7 @@ impl Calls {
         }
     }
 
-    /// Sends requests that can be sent, and gives up calls that are late.
+    /// Sends requests that can be sent, and ends calls whose deadline has passed.
     pub(crate) fn pump(&mut self, now: Instant, cluster: &mut Cluster) {
         if self.running.is_empty() {
             return;

@@ -1,5 +1,5 @@
-//! ConsumerGroupHeartbeat: all that a member of a group of the consumer protocol says, and hears (KIP-848). A part asks it once and
-//! decides itself what follows from an error.
+//! ConsumerGroupHeartbeat: the only request of a member of a group of the consumer protocol, and
+//! its response (KIP-848). A part sends it without retries and handles errors itself.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -33,15 +33,15 @@ pub(crate) struct Declaration {
     pub(crate) owned: Option<BTreeSet<IdPartition>>,
 }
 
-/// What a member says to the coordinator of its group: 0 as its epoch to join, -1 to leave, and -2 to leave for a while as a static
-/// member.
+/// What a member sends to the coordinator of its group. The epoch is 0 to join, -1 to leave, and -2
+/// to leave for a while as a static member.
 #[derive(Clone, Debug)]
 pub(crate) struct ConsumerGroupHeartbeat {
     pub(crate) member: GroupMetadata,
     pub(crate) declared: Declaration,
 }
 
-/// What the coordinator says to it.
+/// The coordinator's response.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Standing {
     /// The member's epoch.
@@ -99,7 +99,7 @@ impl Call for ConsumerGroupHeartbeat {
     }
 }
 
-/// The epochs by which a member says that it leaves, and that it does for a while.
+/// The epochs of a member that leaves, and of a static member that leaves for a while.
 const LEAVES: i32 = -1;
 const LEAVES_FOR_A_WHILE: i32 = -2;
 

@@ -1,4 +1,4 @@
-//! Changes that the controller makes: what its answers say, and which of them are retried.
+//! Changes that the controller makes: the meaning of its responses, and which errors are retried.
 
 use ottla_protocol::ErrorCode;
 
@@ -13,8 +13,9 @@ pub(crate) fn retry(error: &Error) -> Retry {
     ))
 }
 
-/// What the controller's row says about a topic. `earlier` is what an earlier attempt of the call may have done to it, if that
-/// would explain the code: whether that attempt or somebody else did it is not known.
+/// The result in the controller's row about a topic. `earlier` is what an earlier attempt of the
+/// call may have done to the topic, if that would explain the code: it is not known whether that
+/// attempt or another client did it.
 pub(crate) fn result(
     topic: &str,
     code: ErrorCode,

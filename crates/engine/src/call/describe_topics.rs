@@ -48,7 +48,8 @@ impl PartitionInfo {
 #[derive(Clone, Debug)]
 pub struct DescribeTopics {
     names: Vec<String>,
-    /// How many answers have to say that a topic is not there, or has no leaders yet, before that is believed.
+    /// How many responses in a row must report that a topic does not exist, or has no leaders yet,
+    /// before the call fails.
     answers: u32,
 }
 

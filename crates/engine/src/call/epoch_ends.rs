@@ -17,7 +17,7 @@ const FOR_CLIENTS: i16 = 3;
 /// How consumers call themselves in place of a replica.
 const CONSUMER: i32 = -1;
 
-/// Where a leader says that an epoch ends.
+/// The end of an epoch, as the leader reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct EpochEnd {
     /// The newest epoch in its log that is not newer than the one asked for; -1 if it knows none.

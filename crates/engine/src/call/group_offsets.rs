@@ -210,8 +210,8 @@ pub struct OffsetFetch {
     pub topic_ids: BTreeMap<Arc<str>, Uuid>,
     /// Whether offsets that an open transaction may still change are waited for (KIP-447).
     pub require_stable: bool,
-    /// The member that asks, by its id and its epoch, if it is one of the consumer protocol (KIP-848): an epoch that is over is
-    /// told, where brokers look at it (version 9).
+    /// The requesting member, by its id and its epoch, if it is one of the consumer protocol
+    /// (KIP-848): a broker that supports version 9 reports an epoch that is stale.
     pub member: Option<(Arc<str>, i32)>,
 }
 
@@ -282,7 +282,7 @@ impl Call for OffsetFetch {
         let wanted = self.partitions.iter();
         let wanted = wanted.map(|(topic, partition)| (topic, *partition));
         let answered = rows.iter().map(|row| ((row.topic, row.partition), row));
-        // A broker that finds nothing in ZooKeeper says so by an error.
+        // A broker that finds nothing in ZooKeeper reports it as an error.
         let is_absent = |row: &Row<'_>| {
             self.storage == OffsetsStorage::ZooKeeper
                 && row.code == ErrorCode::UNKNOWN_TOPIC_OR_PARTITION
@@ -310,7 +310,7 @@ impl Call for OffsetFetch {
     }
 }
 
-/// A partition of an answer of any version.
+/// A partition of a response of any version.
 struct Row<'a> {
     topic: &'a str,
     partition: i32,

@@ -1,5 +1,5 @@
-//! Groups: ListGroups, which every broker answers for the groups that it coordinates; and DescribeGroups for those of the classic
-//! protocol, asked of each group's coordinator.
+//! Groups: ListGroups, to which every broker responds with the groups that it coordinates; and
+//! DescribeGroups for groups of the classic protocol, which goes to the coordinator of each group.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -31,9 +31,9 @@ pub struct GroupListing {
     pub group_id: String,
     /// What its members do, such as `consumer` or `connect`; empty if it only has committed offsets.
     pub protocol_type: String,
-    /// Its state, such as `Stable`; brokers before 2.6 do not tell.
+    /// Its state, such as `Stable`; brokers before 2.6 do not return it.
     pub state: Option<String>,
-    /// Its type, such as `classic`; brokers before 3.8 do not tell.
+    /// Its type, such as `classic`; brokers before 3.8 do not return it.
     #[serde(rename = "type")]
     pub group_type: Option<String>,
 }
@@ -121,7 +121,7 @@ pub struct MemberDescription {
     /// assignment does not decode.
     #[serde(serialize_with = "known_partitions")]
     pub assignment: Option<Vec<(Arc<str>, i32)>>,
-    /// What it told the group, in the form of the group's protocol.
+    /// What it sent to the group, in the format of the group's protocol.
     #[serde(serialize_with = "bytes")]
     pub metadata: Bytes,
     /// What it was assigned, in the form of the group's protocol.
@@ -132,7 +132,8 @@ pub struct MemberDescription {
     /// The partitions that it is to have, sorted, in a group of the consumer protocol.
     #[serde(serialize_with = "known_partitions")]
     pub target_assignment: Option<Vec<(Arc<str>, i32)>>,
-    /// The topics that it subscribes to, sorted, in a group of consumers; `None` if what it told does not decode.
+    /// The topics that it subscribes to, sorted, in a group of consumers; `None` if its metadata
+    /// does not decode.
     pub subscribed_topics: Option<Vec<String>>,
     /// The expression that it subscribes by, which the coordinator matches.
     pub subscribed_pattern: Option<String>,
@@ -152,7 +153,8 @@ pub struct GroupDescription {
     pub state: String,
     /// What its members do, such as `consumer`; empty if it only has committed offsets.
     pub protocol_type: String,
-    /// The protocol that its members agreed on: the assignor, for consumers. Empty while there is none.
+    /// The protocol that its members agreed on: the assignor, for consumers. Empty until they
+    /// agree.
     pub protocol: String,
     /// Its members, by their ids.
     pub members: Vec<MemberDescription>,
@@ -171,7 +173,7 @@ pub struct GroupDescription {
 /// The first version of DescribeGroups that returns authorized operations (KIP-430).
 const FIRST_WITH_OPERATIONS: i16 = 3;
 
-/// The bits of authorized operations, in an answer that has them.
+/// The bits of authorized operations, in a response that has them.
 pub(crate) fn authorized(bits: i32) -> Option<i32> {
     Some(bits).filter(|bits| *bits != i32::MIN)
 }

@@ -12,7 +12,7 @@ use crate::config::Config;
 use crate::error::{Error, Kind};
 use crate::metadata::Metadata;
 
-/// A question to brokers, with one result.
+/// A request to brokers, with one result.
 pub trait Call: fmt::Debug + Send + 'static {
     /// The result of one item.
     type Found: fmt::Debug + Send + 'static;
@@ -31,7 +31,7 @@ pub trait Call: fmt::Debug + Send + 'static {
         (0, i16::MAX)
     }
 
-    /// How long a broker may take to answer one request.
+    /// How long a broker may take to respond to one request.
     fn patience(&self, config: &Config) -> Duration {
         config.request_timeout
     }
@@ -52,10 +52,12 @@ pub trait Call: fmt::Debug + Send + 'static {
     /// The request for these items, which go to one broker.
     fn request(&self, items: &[usize], about: &About<'_>) -> Request;
 
-    /// The result of each of these items from an answer, in their order; fewer results are a broker's fault.
+    /// The result of each of these items from a response, in the order of the items. Too few
+    /// results are a broker's fault.
     fn take(&self, items: &[Asked], response: Response) -> Vec<Result<Self::Found, Error>>;
 
-    /// Whether it changes something, so that an attempt whose answer was lost may have done so.
+    /// Whether it changes something, so that an attempt whose response was lost may have changed
+    /// it.
     fn changes(&self) -> bool {
         false
     }
@@ -66,14 +68,20 @@ pub trait Call: fmt::Debug + Send + 'static {
     }
 
     /// What an item did to a topic, if it was successful.
-    #[allow(unused_variables, reason = "the name says what implementations get")]
+    #[allow(
+        unused_variables,
+        reason = "the name documents what implementations get"
+    )]
     fn effect(&self, item: usize) -> Option<Effect<'_>> {
         None
     }
 
     /// Whether and when an item is requested again after this error. `answers` is the number of responses that the call has
     /// received so far.
-    #[allow(unused_variables, reason = "the name says what implementations get")]
+    #[allow(
+        unused_variables,
+        reason = "the name documents what implementations get"
+    )]
     fn retry(&self, error: &Error, answers: u32) -> Retry {
         Retry::after_pause_if(error.is_retriable())
     }
@@ -124,9 +132,9 @@ pub struct Asked {
     pub item: usize,
     /// An earlier attempt may have been carried out: what this response reports may be the work of that attempt.
     pub repeated: bool,
-    /// The version of request and answer.
+    /// The version of request and response.
     pub version: i16,
-    /// The id of the broker that answered, if the link leads to a known one.
+    /// The id of the broker that responded, if the link leads to a known one.
     pub node: Option<i32>,
 }
 
@@ -135,7 +143,7 @@ pub struct Asked {
 pub struct About<'a> {
     /// The version that the broker speaks.
     pub version: i16,
-    /// The view of the cluster.
+    /// The metadata of the cluster.
     pub view: &'a Metadata,
     /// The settings.
     pub config: &'a Config,
@@ -143,12 +151,16 @@ pub struct About<'a> {
     pub timeout_ms: i32,
 }
 
-/// The error about an item that an answer leaves out.
+/// The error about an item that is missing in a response.
 pub(crate) fn left_out(what: &str) -> Error {
-    Error::new(Kind::Protocol, format!("the answer leaves out {what}"))
+    Error::new(
+        Kind::Protocol,
+        format!("the response does not contain {what}"),
+    )
 }
 
-/// The result of each item; an answer that has none for an item leaves out `what`.
+/// The result of each item. If a response has none for an item, the error reports that `what` is
+/// missing.
 pub(crate) fn results<T>(
     items: &[Asked],
     what: &str,

@@ -11,12 +11,12 @@ use super::{About, Asked, Call, Target, partitions};
 use crate::api::{Request, Response};
 use crate::error::Error;
 
-/// Asks for the first offset there is.
+/// Requests the first offset of the log.
 pub const EARLIEST: i64 = -2;
-/// Asks for the offset after the last.
+/// Requests the offset after the last record.
 pub const LATEST: i64 = -1;
 
-/// An offset as a leader told it.
+/// An offset as a leader returned it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FoundOffset {
     /// The offset; -1 if no record is at or after the requested time.

@@ -1,5 +1,5 @@
-//! Membership of a group with the classic protocol: JoinGroup, SyncGroup, Heartbeat and LeaveGroup. A part asks each of them once
-//! and decides itself what follows from an error.
+//! Membership of a group with the classic protocol: JoinGroup, SyncGroup, Heartbeat and LeaveGroup.
+//! A part sends each of them without retries and handles errors itself.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +22,8 @@ use crate::error::{Error, Kind};
 
 /// The protocol type of groups whose members consume topics.
 pub(crate) const CONSUMER: &str = "consumer";
-/// What a broker may take longer to answer than it waits for other members. Java's consumer allows as much.
+/// How much longer than its wait for other members a broker may take to respond. Java's consumer
+/// allows as much.
 const LAPSE: Duration = Duration::from_secs(5);
 
 /// A member of a group, as requests name it.
@@ -80,12 +81,12 @@ pub(crate) struct JoinGroup {
     pub(crate) session_timeout: Duration,
     /// How long the group waits for its members to join again.
     pub(crate) rebalance_timeout: Duration,
-    /// Assignors, the preferred first, with what the member tells each.
+    /// Assignors, the preferred first, with the member's metadata for each.
     pub(crate) protocols: Vec<(Arc<str>, Bytes)>,
     pub(crate) reason: Option<&'static str>,
 }
 
-/// What the coordinator says to who wants to join.
+/// The coordinator's response to a member that joins.
 #[derive(Debug)]
 pub(crate) enum Admission {
     /// It is a member of a new generation.
@@ -113,7 +114,7 @@ pub(crate) struct Joined {
 pub(crate) struct JoinedMember {
     pub(crate) id: Arc<str>,
     pub(crate) instance_id: Option<Arc<str>>,
-    /// What it tells the assignor.
+    /// Its metadata for the assignor.
     pub(crate) metadata: Bytes,
 }
 
@@ -194,7 +195,7 @@ impl Call for JoinGroup {
     }
 }
 
-/// SyncGroup: the leader tells what it assigned, and each member learns its part.
+/// SyncGroup: the leader sends the assignment of every member, and each member receives its own.
 #[derive(Clone, Debug)]
 pub(crate) struct SyncGroup {
     pub(crate) member: GroupMetadata,

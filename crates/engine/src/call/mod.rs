@@ -1,14 +1,14 @@
-//! Calls: a question to brokers with one result, and with retries in between.
+//! Calls: requests to brokers with one result, and with retries in between.
 //!
 //! ```text
-//! start ──▶ open ── a link to its target is up ──▶ asked ── answers about every item ──▶ ended
+//! start ──▶ open ── a link to its target is up ──▶ asked ── responses for every item ──▶ ended
 //!             ▲                                     │
 //!             └── after a pause ◀───────────────────┴─ retriable error, link broke       deadline, from any state ──▶ ended
 //! ```
 //!
-//! A call is a type that implements [`Call`]: the target of each item, the request for the items that go to one broker,
-//! the result of each item from an answer, and the result of the whole call. Each file here is one API, or a family of
-//! APIs.
+//! A call is a type that implements [`Call`]: the target of each item, the request for the items
+//! that go to one broker, the result of each item from a response, and the result of the whole
+//! call. Each file here is one API, or a family of APIs.
 
 mod abort_transaction;
 mod calls;

@@ -20,11 +20,12 @@ pub(super) fn proves_nothing(error: &Error) -> bool {
             | ErrorCode::NETWORK_EXCEPTION
             // The disk failed before, during or after the write.
             | ErrorCode::KAFKA_STORAGE_ERROR
-            // A controller that resigns says so of changes that it wrote and that its successor may keep.
+            // A controller that resigns returns this for changes that it wrote and that its
+            // successor may keep.
             | ErrorCode::NOT_CONTROLLER,
         ) => true,
         Some(code) => !ErrorCode::ALL.contains(&code),
-        // The response says nothing about the item, or does not fit the request.
+        // The response contains nothing about the item, or does not fit the request.
         None => error.kind() == Kind::Protocol,
     }
 }

@@ -1,4 +1,5 @@
-//! Calls about partitions, each asked of its leader: rows by topic in the request, rows by partition in the answer.
+//! Calls about partitions, each sent to its leader: rows by topic in the request, rows by partition
+//! in the response.
 
 use std::sync::Arc;
 
@@ -34,7 +35,7 @@ pub(crate) fn by_topic<'a, R>(
     topics
 }
 
-/// What an answer says about each partition; if it has two rows for one, the first.
+/// The row of each partition in a response; if it has two rows for one partition, the first.
 pub(crate) fn results<'a, R, T>(
     wanted: impl Iterator<Item = (&'a Arc<str>, i32)>,
     answered: impl Iterator<Item = ((&'a str, i32), R)>,

@@ -23,9 +23,9 @@ const EARLY: (Duration, Duration) = (Duration::from_millis(1), Duration::from_mi
 /// A running call, whatever its type.
 pub(super) trait Run: fmt::Debug + Send {
     fn asker(&self) -> Asker;
-    /// Whether the deadline has come; if not, asks to be called when it does.
+    /// Whether the deadline has come; if not, sets the alarm for it.
     fn is_late(&self, now: Instant, cluster: &mut Cluster) -> bool;
-    /// Why there is no answer at the deadline.
+    /// Why there is no result at the deadline.
     fn late(&self, cluster: &Cluster) -> Error;
     /// Sends what can be sent. Returns the tokens, and the slots of each.
     fn ask(&mut self, now: Instant, cluster: &mut Cluster) -> Vec<(u64, Vec<usize>)>;
@@ -37,13 +37,13 @@ pub(super) trait Run: fmt::Debug + Send {
         slots: &[usize],
         response: Response,
     );
-    /// A request will not be answered.
+    /// There will be no response to a request.
     fn lose(&mut self, now: Instant, cluster: &mut Cluster, slots: &[usize], orphan: &Orphan);
     fn last_error(&self) -> Option<&Error>;
     fn is_done(&self) -> bool;
     /// Gives back what it keeps in the view.
     fn release(&self, cluster: &mut Cluster);
-    /// The answer; `error` if it ended before it was done.
+    /// The result; `error` if the call ended before it was done.
     fn end(self: Box<Self>, error: Option<Error>) -> AnyAnswer;
 }
 
@@ -295,7 +295,7 @@ impl<C: Call> Running<C> {
         .calling(self.call.api().name()))
     }
 
-    /// Retries after a pause, with targets that are looked up anew.
+    /// Retries after a pause, with targets that are looked up again.
     fn pause(&mut self, now: Instant, cluster: &mut Cluster, error: Error) {
         let pause = cluster.retry_pause(self.attempts);
         self.not_before = now + pause;
@@ -337,7 +337,7 @@ impl<C: Call> Run for Running<C> {
         let last = last.filter(|error| !self.tells_each() || error.topic().is_none());
         match last.or(failed) {
             Some(error) => error.clone(),
-            None => Error::new(Kind::Timeout, format!("no answer within {waited} ms"))
+            None => Error::new(Kind::Timeout, format!("no response within {waited} ms"))
                 .calling(self.call.api().name()),
         }
     }

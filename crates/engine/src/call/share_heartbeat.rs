@@ -1,5 +1,5 @@
-//! ShareGroupHeartbeat: all that a member of a share group says to its coordinator, and hears (KIP-932). A part asks it once and
-//! decides itself what follows from an error.
+//! ShareGroupHeartbeat: the only request of a member of a share group to its coordinator, and its
+//! response (KIP-932). A part sends it without retries and handles errors itself.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::api::{Request, Response};
 use crate::cluster::CoordinatorType;
 use crate::error::{Error, Kind};
 
-/// What a member says to the coordinator of its group: 0 as its epoch to join, and -1 to leave.
+/// What a member sends to the coordinator of its group. The epoch is 0 to join, and -1 to leave.
 #[derive(Clone, Debug)]
 pub(crate) struct ShareGroupHeartbeat {
     pub(crate) group: Arc<str>,

@@ -1,4 +1,4 @@
-//! Where a question goes.
+//! The target of a request.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -8,7 +8,7 @@ use ottla_protocol::ErrorCode;
 use crate::cluster::{Cluster, Coordinator, CoordinatorType, Lane, LinkId};
 use crate::error::{Error, Kind};
 
-/// Where a question goes.
+/// The target of a request.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Target {
     /// Any broker.
@@ -19,11 +19,12 @@ pub enum Target {
     Leader(Arc<str>, i32),
     /// The coordinator of this group or transaction.
     Coordinator(CoordinatorType, Arc<str>),
-    /// The coordinator of this group, for a request that it answers when the other members have come.
+    /// The coordinator of this group, for a request to which it responds only when the other
+    /// members have joined.
     Rebalance(Arc<str>),
     /// The broker with this id.
     Node(i32),
-    /// Every broker; each answers for itself.
+    /// Every broker; each responds for itself.
     EveryNode,
 }
 
@@ -60,7 +61,7 @@ impl Target {
         }
     }
 
-    /// Where the question went turned out to be wrong: it is looked up again.
+    /// The target of the request turned out to be wrong: it is looked up again.
     pub(super) fn look_up_again(&self, now: Instant, cluster: &mut Cluster) {
         match self {
             Target::Coordinator(kind, key) => cluster.forget_coordinator(*kind, key),
@@ -162,7 +163,7 @@ fn link_to(now: Instant, cluster: &mut Cluster, node: i32, lane: Lane, since: In
     if let Some(link) = cluster.node_link(now, node, lane) {
         return Way::Up(link);
     }
-    // No other broker can answer, and this one does not accept the client.
+    // No other broker can respond, and this one does not accept the client.
     if let Some(refusal) = cluster.refusal_of(node, lane, since) {
         return Way::Never(refusal.clone());
     }

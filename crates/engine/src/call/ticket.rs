@@ -1,4 +1,4 @@
-//! Who waits for the end of a call, and what they get.
+//! The waiter for the end of a call, and its result.
 
 use std::any::Any;
 use std::fmt;
@@ -31,7 +31,7 @@ impl<C> Ticket<C> {
     }
 }
 
-/// Who waits for the end of a call.
+/// The waiter for the end of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Asker {
     Caller,
@@ -40,7 +40,7 @@ pub(crate) enum Asker {
     PartOnce(PartId),
 }
 
-/// The answer of a call, whatever its type.
+/// The result of a call, whatever its type.
 pub(super) type AnyAnswer = Box<dyn Any + Send>;
 
 /// A call of a part that has ended.
@@ -57,7 +57,7 @@ impl fmt::Debug for Ended {
 }
 
 impl Ended {
-    /// The answer, if the call was of this type.
+    /// The result, if the call was of this type.
     pub(crate) fn answer<C: Call>(self) -> Option<Result<C::Answer, Error>> {
         self.answer.downcast().ok().map(|answer| *answer)
     }

@@ -1,5 +1,5 @@
-//! The calls of a transactional producer (KIP-98, KIP-890). All are safe to repeat: brokers answer what was done already as
-//! they answered it first.
+//! The calls of a transactional producer (KIP-98, KIP-890). All are safe to repeat: brokers respond
+//! to a repeated request as they responded to the first.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -58,7 +58,7 @@ impl TransactionProtocol {
     }
 }
 
-/// Who asks: a transactional id, its producer's identity and the protocol.
+/// The sender: a transactional id, its producer's identity and the protocol.
 #[derive(Clone, Debug)]
 pub(crate) struct Member {
     pub(crate) id: Arc<str>,
@@ -104,7 +104,7 @@ fn outcome(code: i16, id: &Arc<str>, group: Option<&Arc<str>>) -> Result<(), Err
 /// The first version of InitProducerId that knows two-phase commits (KIP-939). It is not final, so nothing else uses it.
 const TWO_PHASES: i16 = 6;
 
-/// What a transactional producer is told when it begins.
+/// What a transactional producer receives when it begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Initialized {
     pub(crate) identity: ProducerIdentity,
@@ -257,7 +257,8 @@ impl Call for AddPartitionsToTxn {
         let wanted = wanted.map(|(topic, partition)| (topic, *partition));
         let each = results(wanted, rows, |code| outcome(*code, &self.member.id, None));
         let errors: Vec<_> = each.into_iter().filter_map(Result::err).collect();
-        // Where one partition cannot join, the others are not even tried: its error is the one to tell.
+        // Where one partition cannot join, the others are not even tried: only the error of the
+        // first is reported.
         let tried = |error: &&Error| error.code() != Some(ErrorCode::OPERATION_NOT_ATTEMPTED);
         let error = errors.iter().find(tried).or(errors.first());
         vec![error.cloned().map_or(Ok(()), Err)]
@@ -455,7 +456,8 @@ fn row(offset: &GroupOffset) -> TxnOffsetCommitRequestPartition {
     }
 }
 
-/// EndTxn: the end of a transaction. With the second protocol the answer has the identity for the next one.
+/// EndTxn: the end of a transaction. With the second protocol the response contains the identity
+/// for the next one.
 #[derive(Clone, Debug)]
 pub(crate) struct EndTxn {
     pub(crate) member: Member,

@@ -1,5 +1,6 @@
-//! Transactions as their coordinators know them (KIP-664): ListTransactions, which every broker answers for those that it
-//! coordinates, and DescribeTransactions, asked of each transactional id's coordinator.
+//! Transactions as their coordinators know them (KIP-664): ListTransactions, to which every broker
+//! responds with those that it coordinates, and DescribeTransactions, which goes to the coordinator
+//! of each transactional id.
 
 use std::sync::Arc;
 

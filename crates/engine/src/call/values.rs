@@ -107,7 +107,7 @@ pub const FROZENSET: &str = "frozenset";
 /// The name of a newtype around 16 bytes that callers get as a UUID.
 pub const UUID: &str = "UUID";
 
-/// Kafka's operations of ACLs by their codes, from 3 on.
+/// Kafka's operations of ACLs by their codes; the first code is 3.
 const OPERATIONS: [&str; 13] = [
     "READ",
     "WRITE",

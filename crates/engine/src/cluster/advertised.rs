@@ -1,7 +1,8 @@
-//! The addresses that brokers advertise: who told them, and what to say where they lead nowhere.
+//! The addresses that brokers advertise: which broker returned them, and the text of the error when
+//! they cannot be reached.
 //!
-//! A broker behind a forwarded port, in a container or behind a bastion advertises an address that means nothing here: the
-//! bootstrap server answers, and then there is silence.
+//! A broker behind a forwarded port, in a container or behind a bastion advertises an address that
+//! means nothing here: the bootstrap server responds, and then no connection succeeds.
 
 use std::collections::BTreeSet;
 
@@ -10,14 +11,14 @@ use crate::error::{Error, Kind};
 
 #[derive(Debug, Default)]
 pub(super) struct Advertised {
-    /// The address of the broker that told the others'.
+    /// The address of the broker that returned the addresses of the others.
     told_by: Option<String>,
     /// Addresses that led to a broker before: whatever is wrong with them now, they mean something here.
     reached: BTreeSet<(String, u16)>,
 }
 
 impl Advertised {
-    /// The broker at the address `by` told of these.
+    /// The broker at the address `by` returned these addresses.
     pub(super) fn told(&mut self, by: String, nodes: &[(i32, &str, u16)]) {
         self.told_by = Some(by);
         self.reached.retain(|(host, port)| {

@@ -1,4 +1,5 @@
-//! What every decision depends on beside what brokers say: settings, chance, the alarm, who listens, and what is measured.
+//! What every decision depends on besides the responses of brokers: settings, randomness, the
+//! alarm, the listeners, and the metrics.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -35,7 +36,7 @@ impl Context {
         }
     }
 
-    /// Asks to be called at `at`, or earlier.
+    /// Sets the alarm to `at`, unless it is earlier already.
     pub(crate) fn set_alarm(&mut self, at: Instant) {
         self.alarm = Some(self.alarm.map_or(at, |alarm| alarm.min(at)));
     }

@@ -1,7 +1,7 @@
 //! Which broker coordinates a group or a transaction.
 //!
 //! ```text
-//!  wanted ── FindCoordinator, of any broker ──▶ asked ── answer ──▶ known ── a call was sent away ──▶ wanted
+//!  wanted ── FindCoordinator, to any broker ──▶ asked ── response ──▶ known ── a call was sent away ──▶ wanted
 //!     ▲                                           │
 //!     └── after a pause ◀── retriable error ──────┘      an error that waiting cannot heal ──▶ every call that waits
 //! ```
@@ -127,7 +127,7 @@ impl Coordinators {
         }
     }
 
-    /// Takes in an answer of any version.
+    /// Handles a response of any version.
     pub(super) fn handle_answer(
         &mut self,
         now: Instant,
@@ -156,7 +156,7 @@ impl Coordinators {
             return self.fail(now, context, key, error);
         }
         if node < 0 {
-            let text = "the answer names no broker";
+            let text = "the response names no broker";
             return self.fail(now, context, key, Error::new(Kind::Protocol, text));
         }
         if let Some(entry) = self.entries.get_mut(&key) {

@@ -1,4 +1,5 @@
-//! Brokers that do not tell their versions: what they were found to be, and how they are asked.
+//! Brokers that do not return their versions: their age as it was found out, and which requests
+//! they get.
 //!
 //! ```text
 //!           no response to ApiVersions      probed        probed again, the same result     new connections use it
@@ -41,11 +42,12 @@ enum Finding {
     Found(Era, Instant),
     /// A probe showed no old broker.
     Doubted,
-    /// It told its versions once: whatever it looks like later is a fault, since no broker becomes an old one.
+    /// It returned its versions once. If it looks old later, that is a fault, since no broker is
+    /// downgraded that far.
     Told,
 }
 
-/// All brokers that do not tell their versions, by address.
+/// All brokers that do not return their versions, by address.
 #[derive(Debug, Default)]
 pub(super) struct Eras(FxHashMap<String, Finding>);
 
@@ -103,13 +105,14 @@ impl Eras {
         }
     }
 
-    /// A broker told its versions.
+    /// A broker returned its versions.
     pub(super) fn told(&mut self, address: &str) {
         self.0.insert(address.to_owned(), Finding::Told);
     }
 
-    /// What to say of a set-up that ended as with a broker that does not tell its versions, where the settings say what such a
-    /// broker is, and it cannot authenticate the client.
+    /// The error of a set-up that ended as with a broker that does not return its versions, where
+    /// the settings name the version of such a broker, and that version cannot authenticate the
+    /// client.
     pub(super) fn explain(&self, config: &Config, address: &str, cause: Error) -> Error {
         let is_silent = cause.evidence() == Some(Evidence::Suspect);
         let has_told = self.0.get(address) == Some(&Finding::Told);
@@ -156,7 +159,7 @@ impl Eras {
                 return self.is_lasting(now, since);
             }
             (Some(Evidence::Suspect), Fallback::Old(era)) => {
-                (era, "broker.version.fallback says so")
+                (era, "broker.version.fallback sets it")
             }
             (Some(Evidence::Suspect), Fallback::Probe) => {
                 let since = match self.0.get(address) {
@@ -220,7 +223,11 @@ const AUTHENTICATED: &str =
 
 fn reason(era: Era) -> &'static str {
     match era {
-        Era::V0_8 => "it closes connections on ApiVersions and ListGroups, and answers ListOffsets",
-        Era::V0_9 => "it leaves ApiVersions unanswered, and answers ListOffsets and ListGroups",
+        Era::V0_8 => {
+            "it closes connections on ApiVersions and ListGroups, and responds to ListOffsets"
+        }
+        Era::V0_9 => {
+            "it does not respond to ApiVersions, and responds to ListOffsets and ListGroups"
+        }
     }
 }

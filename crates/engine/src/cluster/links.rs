@@ -1,7 +1,7 @@
 //! Connections: which there are, what is queued on them, and which failed.
 //!
 //! ```text
-//!  dial ──▶ Dialing ── versions told ──▶ Up ── broken, or not wanted any more ──▶ gone
+//!  dial ──▶ Dialing ── versions known ──▶ Up ── broken, or not wanted any more ──▶ gone
 //!              └──────── failed ──▶ gone; the destination pauses, longer with each failure
 //! ```
 //!
@@ -31,10 +31,10 @@ use crate::error::{Error, Kind};
 use crate::observe::Observed;
 use crate::release::Approach;
 
-/// If a bootstrap address does not answer for this long, the next one is tried as well.
+/// If a bootstrap address does not respond for this long, the next one is tried as well.
 pub(super) const IMPATIENCE: Duration = Duration::from_secs(1);
 
-/// The first version of ApiVersions that says whom a connection is meant for.
+/// The first version of ApiVersions that names the intended receiver of the connection.
 const CHECKS: i16 = 5;
 
 /// What the shell must do.
@@ -74,7 +74,7 @@ pub(crate) enum Next {
     Nothing,
 }
 
-/// A request that will not be answered.
+/// A request that will get no response.
 #[derive(Debug)]
 pub(crate) struct Orphan {
     pub(crate) token: u64,
@@ -131,7 +131,7 @@ struct Link {
     woken: bool,
     /// The broker asked for a pause until then.
     throttled_until: Option<Instant>,
-    /// When a request was last sent or answered, or the connection made.
+    /// When a request was last sent or a response received, or the connection made.
     used: Instant,
 }
 
@@ -163,7 +163,7 @@ impl Link {
         self.in_flight.remove(at)
     }
 
-    /// Whether it carries requests that are answered at once.
+    /// Whether it carries requests to which brokers respond at once.
     fn is_for_control(&self) -> bool {
         matches!(
             self.destination,
@@ -200,7 +200,7 @@ pub(super) struct Links {
     links: BTreeMap<LinkId, Link>,
     by_destination: FxHashMap<Destination, LinkId>,
     failures: BTreeMap<Destination, Failure>,
-    /// Brokers of the cluster that do not accept the client, as was told.
+    /// Brokers of the cluster that do not accept the client, and that were reported as such.
     refusing: BTreeSet<i32>,
     next_id: u64,
     next_bootstrap: usize,
@@ -219,9 +219,10 @@ pub(super) struct Links {
     pause_ends: Option<Instant>,
     advertised: Advertised,
     cluster_id: Option<Arc<str>>,
-    /// A broker of the cluster can tell whether a connection is meant for it (ApiVersions 5).
+    /// A broker of the cluster can check whether a connection is meant for it (ApiVersions 5).
     can_check: bool,
-    /// The newest features that a broker told: their epoch, and the level of `transaction.version`.
+    /// The newest features that a broker reported: their epoch, and the level of
+    /// `transaction.version`.
     transactions: Option<(i64, i16)>,
     /// The DNS did not know any bootstrap server for `bootstrap.resolve.timeout.ms`.
     unresolved: bool,
@@ -241,12 +242,12 @@ impl Links {
 
     // --- which there are
 
-    /// The finalized level of `transaction.version`; 0 where brokers tell none.
+    /// The finalized level of `transaction.version`; 0 where brokers report none.
     pub(super) fn transaction_version(&self) -> i16 {
         self.transactions.map_or(0, |(_, level)| level)
     }
 
-    /// A link to this destination that is up; dials its address if there is none and the pause is over.
+    /// A link to this destination that is up; dials its address if there is no link and the pause is over.
     pub(super) fn to(
         &mut self,
         now: Instant,
@@ -286,7 +287,7 @@ impl Links {
         self.links.get(&link).map(Link::number)
     }
 
-    /// How many connections are up, and how many requests are not answered yet.
+    /// How many connections are up, and how many requests have no response yet.
     pub(super) fn counts(&self) -> (usize, usize) {
         let links = self.links.values();
         let up = links.clone().filter(|link| link.is_up()).count();
@@ -313,7 +314,8 @@ impl Links {
             .map(|failure| &failure.cause)
     }
 
-    /// The least busy link that is up and answers at once, if possible one that is not throttled.
+    /// The least busy link that is up and is for control requests, if possible one that is not
+    /// throttled.
     pub(super) fn least_busy(&self) -> Option<LinkId> {
         self.least_busy_but(&[])
     }
@@ -330,7 +332,8 @@ impl Links {
             .map(|(id, _)| *id)
     }
 
-    /// The least busy link that is up and whose broker speaks this API, if possible one that answers at once.
+    /// The least busy link that is up and whose broker supports this API, if possible one for
+    /// control requests.
     pub(super) fn that_speaks(&self, api: ApiKey) -> Option<LinkId> {
         let speaks = |link: &Link| match &link.state {
             State::Up(versions) => versions.choose(api, i16::MAX).is_ok(),
@@ -411,7 +414,7 @@ impl Links {
         }
     }
 
-    /// Whether the pause after the last failure is over; if not, asks to be called when it is.
+    /// Whether the pause after the last failure is over; if not, sets the alarm for its end.
     fn may_dial(&self, now: Instant, context: &mut Context, destination: Destination) -> bool {
         match self
             .failures
@@ -631,7 +634,8 @@ impl Links {
         self.note_unresolved(now, context);
     }
 
-    /// Gives up every link to a broker of the cluster, and what is known about them: the next dial is of a bootstrap server.
+    /// Closes every link to a broker of the cluster, and forgets what is known about the brokers:
+    /// the next dial is of a bootstrap server.
     pub(super) fn begin_again(&mut self, now: Instant, context: &mut Context, cause: &Error) {
         let known: Vec<_> = self
             .links
@@ -678,7 +682,7 @@ impl Links {
             }));
     }
 
-    /// Gives up every link.
+    /// Closes every link.
     pub(super) fn close_all(&mut self, now: Instant, context: &mut Context, cause: &Error) {
         self.closed = true;
         let ids: Vec<_> = self.links.keys().copied().collect();
@@ -687,8 +691,8 @@ impl Links {
         }
     }
 
-    /// Takes in which brokers there are, as told by the broker of `answered`. A bootstrap link is a broker's own if the
-    /// addresses agree.
+    /// Takes in the brokers of the cluster, as returned by the broker of `answered`. A bootstrap
+    /// link becomes the link of a broker if the addresses agree.
     pub(super) fn settle(
         &mut self,
         now: Instant,

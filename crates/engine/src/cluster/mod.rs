@@ -3,7 +3,7 @@
 //! * `advertised`: the addresses that brokers advertise, and what to say where they lead nowhere
 //! * `links`: connections, and what is queued on them
 //! * `target`: where a connection leads, and whose requests go over it
-//! * `eras`: brokers that do not tell their versions, and what they were found to be
+//! * `eras`: brokers that do not return their versions, and their age as it was found out
 //! * `refresh`: when the view is refreshed, and for which topics
 //! * `coordinators`: which broker coordinates a group or a transaction
 //! * `context`: settings, chance, the alarm, and who listens
@@ -258,7 +258,7 @@ impl Cluster {
         let problem = if code.is_error() {
             Some(Error::from_code(code, None))
         } else if answer.brokers.is_empty() {
-            let text = "the answer names no brokers";
+            let text = "the response names no brokers";
             Some(Error::new(Kind::Protocol, text))
         } else {
             None

@@ -1,14 +1,16 @@
-//! When the view of the cluster is refreshed, and for which topics.
+//! When the metadata of the cluster is refreshed, and for which topics.
 //!
 //! ```text
-//!  Due ── a link is up ──▶ asked ── answer ──▶ fresh ── stale leader, new topic, age ──▶ Due
+//!  Due ── a link is up ──▶ asked ── response ──▶ fresh ── stale leader, new topic, age ──▶ Due
 //!   ▲                         └── link broke ──┘│
 //!   └──────── incomplete: after a pause ────────┘
 //! ```
 //!
-//! A topic that was just created is not known to every broker at once, so a broker that does not know a topic is not believed
-//! at first. It is believed after [`BELIEVED`] such answers in a row, between which there are pauses; about a topic that this
-//! client created itself it is not believed for [`HEARD`] (KIP-500: brokers hear of what the controller decided by and by).
+//! A topic that was just created is not known to every broker at once, so the first response of a
+//! broker that does not know a topic does not count. The topic is reported as absent after
+//! [`BELIEVED`] such responses in a row, with pauses in between. A topic that this client created
+//! itself is not reported as absent for [`HEARD`] (KIP-500: brokers receive the controller's
+//! decisions with a delay).
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,12 +30,12 @@ use crate::error::{Error, Kind};
 use crate::metadata::Metadata;
 use crate::observe::Observed;
 
-/// So many answers in a row that do not know a topic prove that it is not there.
+/// This many responses in a row that do not know a topic prove that it does not exist.
 const BELIEVED: u32 = 3;
-/// A broker has heard of a topic or a leader after so long: one that hears nothing for `broker.session.timeout.ms`, which is
-/// 9 s, is none of the cluster any more.
+/// A broker knows of a topic or a leader after this time: the controller fences a broker that
+/// receives nothing for `broker.session.timeout.ms`, which is 9 s.
 pub(crate) const HEARD: Duration = Duration::from_secs(10);
-/// The first version of Metadata that can be told to create no topic (KIP-204).
+/// The first version of Metadata that can forbid the creation of topics (KIP-204).
 const CREATES_NONE: i16 = 4;
 
 #[derive(Debug, Default)]
@@ -48,17 +50,17 @@ pub(super) struct Refresh {
     asked: Option<Instant>,
     /// Over which connection the last request went.
     asked_over: Option<LinkId>,
-    /// What it was answered may be of the past.
+    /// The last response may be stale.
     is_doubted: bool,
     /// The topics of the last request.
     asked_for: BTreeSet<Arc<str>>,
-    /// Since when an answer is wanted and none came.
+    /// Since when a response is wanted and none came.
     wanting: Option<Instant>,
     /// Why the last request failed.
     error: Option<Error>,
     fresh_as_of: Option<Instant>,
     incomplete: u32,
-    /// How many answers in a row did not know a topic.
+    /// How many responses in a row did not know a topic.
     absences: FxHashMap<Arc<str>, u32>,
     /// The topics that this client made lately, and when.
     created: FxHashMap<Arc<str>, Instant>,
@@ -85,8 +87,8 @@ impl Refresh {
         }
     }
 
-    /// Asks again, ever more rarely, until the view has this partition of a wanted topic, or
-    /// [`Refresh::unwant_partition`] was called as often.
+    /// Refreshes with growing pauses until the metadata contains this partition of a wanted topic,
+    /// or until [`Refresh::unwant_partition`] was called as often as this method.
     pub(super) fn want_partition(
         &mut self,
         now: Instant,
@@ -118,14 +120,15 @@ impl Refresh {
         self.wanted.contains_key(topic)
     }
 
-    /// The view turned out to be old: asks again, after a pause since the last time.
+    /// The metadata turned out to be stale: refreshes it, after a pause since the last time.
     pub(super) fn request(&mut self, now: Instant, context: &mut Context) {
         let earliest = self
             .asked
             .map_or(now, |asked| now.max(asked + context.config.retry_backoff));
         let at = self.at.map_or(earliest, |at| at.min(earliest));
         self.at = Some(at);
-        // Where a request is out, or none can be sent, its answer or a connection is what comes next.
+        // If a request is in flight, or none can be sent, its response or a new connection comes
+        // next.
         if self.token.is_none() && at > now {
             context.set_alarm(at);
         }
@@ -138,7 +141,7 @@ impl Refresh {
         }
     }
 
-    /// Whether a refresh is due; if not, asks to be called when it is.
+    /// Whether a refresh is due; if not, sets the alarm for it.
     pub(super) fn is_due(&self, now: Instant, context: &mut Context) -> bool {
         match self.at {
             Some(_) if self.token.is_some() => false,
@@ -150,8 +153,8 @@ impl Refresh {
         }
     }
 
-    /// Why the known brokers are given up, if they gave no metadata for too long (KIP-1102). `knows_brokers` is whether there
-    /// are any.
+    /// Why the known brokers are abandoned, if they returned no metadata for too long (KIP-1102).
+    /// `knows_brokers` is whether there are any.
     pub(super) fn gives_up(
         &mut self,
         now: Instant,
@@ -196,8 +199,9 @@ impl Refresh {
         }
     }
 
-    /// The answer with an error for each wanted topic that it does not name. One that came in this `version` of Metadata may be
-    /// about all topics, since asking for one by name might have created it.
+    /// The response with an error for each wanted topic that it does not name. A response in this
+    /// `version` of Metadata may be about all topics, since a request for one by name might have
+    /// created it.
     pub(super) fn with_absent<'a>(
         &self,
         answer: &'a MetadataResponse,
@@ -222,7 +226,7 @@ impl Refresh {
         whole
     }
 
-    /// What the last answer said may be of the past.
+    /// The content of the last response may be stale.
     pub(super) fn doubt(&mut self) {
         self.is_doubted = true;
     }
@@ -248,7 +252,7 @@ impl Refresh {
         self.pause(now, context);
     }
 
-    /// An answer came, and `view` holds what it says.
+    /// A response came, and `view` holds its content.
     pub(super) fn set_answered(
         &mut self,
         now: Instant,
@@ -318,7 +322,7 @@ impl Refresh {
         }
     }
 
-    /// Why the view is old or empty, if the last question for it failed.
+    /// Why the metadata is stale or empty, if the last request for it failed.
     pub(super) fn error(&self) -> Option<&Error> {
         self.error.as_ref()
     }

@@ -6,15 +6,16 @@ use std::sync::Arc;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LinkId(pub(super) u64);
 
-/// What a connection carries. Brokers answer in order, so requests that wait long have a connection of their own.
+/// What a connection carries. Brokers respond in order, so requests that wait long have a
+/// connection of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Lane {
-    /// Requests that are answered at once.
+    /// Requests to which brokers respond at once.
     Control,
     /// Requests to a coordinator: heartbeats must not wait for requests to the same broker that take long.
     Coordinator,
-    /// Requests to a group's coordinator that it answers when the other members have come: commits and heartbeats must not wait
-    /// for them.
+    /// Requests to a group's coordinator to which it responds when the other members have joined:
+    /// commits and heartbeats must not wait for them.
     Rebalance,
     /// Fetches, which wait for records; numbered, for a seek must not wait for a fetch that waits. In a producer, batches that
     /// need not wait for those of another connection.
@@ -62,7 +63,7 @@ impl CoordinatorType {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PartId(pub(crate) u8);
 
-/// Who gets the answer to a request.
+/// The receiver of the response to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Owner {
     /// The view, which is refreshed.
@@ -71,7 +72,7 @@ pub(crate) enum Owner {
     Coordinators,
     /// A call.
     Call,
-    /// What the client tells brokers about itself.
+    /// The metrics that the client sends to brokers.
     Telemetry,
     /// A part of the client.
     Part(PartId),

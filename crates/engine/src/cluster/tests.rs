@@ -868,7 +868,7 @@ fn the_settings_say_what_a_broker_is_that_does_not() {
     assert_eq!(fails(&mut script, Some(Evidence::Suspect)), Approach::Ask);
     let said = told(&mut script);
     assert!(
-        said[0].contains("broker.version.fallback says so"),
+        said[0].contains("broker.version.fallback sets it"),
         "{said:?}"
     );
     let (_, approach) = succeeds(&mut script, Versions::of(Era::V0_9));

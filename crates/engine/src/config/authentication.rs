@@ -74,7 +74,8 @@ impl Config {
         self.settle_names(mechanism)
     }
 
-    /// What brokers that do not tell their versions are, if it knows no such mechanism and the settings say so.
+    /// The version of brokers that do not return their versions, if the settings name one and it
+    /// knows no such mechanism.
     fn too_old_for(&self, mechanism: SaslMechanism) -> Option<Era> {
         match self.broker_version_fallback {
             Fallback::Old(era) if release::is_before(era.name(), mechanism.since()) => Some(era),
@@ -82,7 +83,8 @@ impl Config {
         }
     }
 
-    /// The mechanism to authenticate with, and what brokers are that do not tell their versions, if they know no such mechanism.
+    /// The mechanism to authenticate with, and the version of brokers that do not return their
+    /// versions, if that version knows no such mechanism.
     pub(crate) fn unknown_to_old(&self) -> Option<(SaslMechanism, Era)> {
         let mechanism = self.authenticates()?;
         Some((mechanism, self.too_old_for(mechanism)?))

@@ -1,7 +1,7 @@
 //! `sasl.jaas.config`, as Java's clients have it: `MODULE required key="value" ...;`
 //!
-//! A module's name only says which mechanism its options are for. No class is loaded, whatever it is called
-//! (CVE-2023-25194).
+//! A module's name only selects the mechanism of its options. No class is loaded, whatever its name
+//! is (CVE-2023-25194).
 
 use super::secret::Secret;
 

@@ -11,7 +11,7 @@ use super::secret::is_secret;
 enum Instead {
     /// The property of another name, with the same values.
     Write(&'static str),
-    /// The property of another name, in whose unit a value is so many times larger.
+    /// The property has another name, and a value in its unit is this many times larger.
     Times(&'static str, i64),
     /// Anything else: what to do, in words.
     Do(&'static str),

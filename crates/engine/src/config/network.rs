@@ -39,7 +39,7 @@ pub struct Route<'a> {
 }
 
 impl AddressMap {
-    /// Where a connection to this address leads: to itself, unless the map says otherwise.
+    /// Where a connection to this address leads: to itself, unless the map names another address.
     pub fn route<'a>(&'a self, host: &'a str, port: u16) -> Route<'a> {
         let mapped = self
             .0

@@ -13,13 +13,14 @@ use super::settings::{Config, PROPERTIES};
 use super::tables::{GroupProtocol, Partitioner, protocols};
 use crate::release::Fallback;
 
-/// The records of one poll of a share consumer, unless it says otherwise.
+/// The default for the number of records of one poll of a share consumer.
 const SHARED_AT_ONCE: usize = 500;
 
-/// The bytes that the answer to a fetch may take beside its records.
+/// The bytes that the response to a fetch may take besides its records.
 const FETCH_OVERHEAD: usize = 1 << 20;
 
-/// What the consumer protocol of groups has no use for, and who says it there (KIP-848).
+/// Settings that the consumer protocol of groups does not use, and which setting replaces them
+/// there (KIP-848).
 const OF_CLASSIC: [(&str, &str); 3] = [
     (
         "partition.assignment.strategy",
@@ -27,11 +28,11 @@ const OF_CLASSIC: [(&str, &str); 3] = [
     ),
     (
         "session.timeout.ms",
-        "the group's consumer.session.timeout.ms on the brokers says it",
+        "the group's consumer.session.timeout.ms on the brokers sets it",
     ),
     (
         "heartbeat.interval.ms",
-        "the group's consumer.heartbeat.interval.ms on the brokers says it",
+        "the group's consumer.heartbeat.interval.ms on the brokers sets it",
     ),
 ];
 
@@ -55,7 +56,7 @@ impl GroupProtocol {
     /// Whether groups of this protocol have a use for a property, for a caller that gives it as something else than text.
     ///
     /// # Errors
-    /// They have none; it says who settles that there.
+    /// The consumer protocol does not have them; the error names what replaces them.
     pub fn check_uses(self, name: &'static str) -> Result<(), ConfigError> {
         match OF_CLASSIC.iter().find(|(classic, _)| *classic == name) {
             Some((_, instead)) if self == GroupProtocol::Consumer => Err(error(
@@ -155,7 +156,7 @@ impl Config {
         if !self.api_version_request && !matches!(self.broker_version_fallback, Fallback::Old(_)) {
             return Err(error(
                 "api.version.request",
-                "false needs broker.version.fallback, which says what the brokers are: 0.8.2 or 0.9.0; newer ones are asked",
+                "false needs broker.version.fallback, the version of the brokers: 0.8.2 or 0.9.0; newer ones return it",
             ));
         }
         match self.role {
@@ -370,7 +371,8 @@ impl Config {
         }
     }
 
-    /// A broker may exceed fetch.max.bytes for the first batch of an answer: the limit of an answer leaves room for that.
+    /// A broker may exceed fetch.max.bytes for the first batch of a response: the limit of a
+    /// response leaves space for that.
     fn settle_answers(&mut self, is_given: impl Fn(&str) -> bool) -> Result<(), ConfigError> {
         let fetched = usize::try_from(self.fetch_max_bytes)
             .unwrap_or(0)

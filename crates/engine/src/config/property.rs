@@ -65,7 +65,7 @@ pub enum Value<S> {
         /// Takes the word.
         set: fn(&mut S, &str),
     },
-    /// Any text that `set` accepts; it says what it would have accepted.
+    /// Any text that `set` accepts; its error describes what it would have accepted.
     Text(fn(&mut S, &str) -> Result<(), String>),
     /// As `Text`, but the text is taken with the spaces around it, and no error repeats it. Nor does `set`.
     Secret(fn(&mut S, &str) -> Result<(), String>),

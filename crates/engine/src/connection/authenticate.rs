@@ -7,10 +7,11 @@
 //!                                        what it needs from outside ◀─────┘   └──┘
 //! ```
 //!
-//! Sources: KIP-43 (SaslHandshake), KIP-152 (SaslAuthenticate, brokers from 1.0 on), KIP-368 (`session_lifetime_ms`).
-//! Brokers before 1.0 know SaslHandshake 0 only, after which both sides send the mechanism's bytes with nothing but their
-//! length before them. Such a broker refuses by closing the connection. 0.9 knows no SaslHandshake and no mechanism but GSSAPI,
-//! whose bytes are the first of the connection; newer brokers still take them so.
+//! Sources: KIP-43 (SaslHandshake), KIP-152 (SaslAuthenticate, brokers since 1.0), KIP-368
+//! (`session_lifetime_ms`). Brokers before 1.0 know SaslHandshake 0 only, after which both sides
+//! send the mechanism's bytes with nothing but their length before them. Such a broker refuses a
+//! client by closing the connection. 0.9 knows no SaslHandshake and no mechanism but GSSAPI, whose
+//! bytes are the first of the connection; newer brokers still accept this form.
 
 use std::time::Duration;
 
@@ -27,9 +28,10 @@ use crate::sasl::{Given, Mechanism, Need, Step, refused};
 
 /// The most of a broker's session that passes before the connection is authenticated again, in percent.
 const LATEST_PERCENT: u64 = 95;
-/// Connections that were made together come again at different times: within so many percent.
+/// Connections that were made together reconnect at different times: within this many percent.
 const SPREAD_PERCENT: usize = 10;
-/// Sessions shorter than this are not kept up: a broker that asks for them would hear of nothing else.
+/// Sessions shorter than this are not renewed: the broker would receive nothing but
+/// authentications.
 const SHORTEST_SESSION: Duration = Duration::from_millis(100);
 /// The most bytes that a broker may say at once: more than a Kerberos token with many groups.
 const LONGEST_CHALLENGE: usize = 64 << 10;
@@ -60,12 +62,12 @@ enum Stage {
     },
 }
 
-/// What an answer leads to.
+/// What follows after a response.
 #[derive(Debug)]
 pub(super) enum Next {
     /// This is to be sent, at this version.
     Ask(Request, i16),
-    /// This is to be sent as it is; whether it is answered in the same way.
+    /// Bytes to send without a frame header; the flag is whether the response has none either.
     Bare(Bytes, bool),
     /// This is needed first; [`Authenticator::given`] takes it.
     Need(Need),
@@ -139,7 +141,7 @@ impl Authenticator {
         Ok(self.follow(step, 0))
     }
 
-    /// Takes the answer to the last request.
+    /// Handles the response to the last request.
     ///
     /// # Errors
     /// The broker refuses, or the mechanism does.
@@ -151,12 +153,12 @@ impl Authenticator {
             }
             _ => Err(Error::new(
                 Kind::Protocol,
-                "an answer came that does not belong to the authentication",
+                "a response came that does not belong to the authentication",
             )),
         }
     }
 
-    /// Takes an answer without a header.
+    /// Handles a response without a header.
     ///
     /// # Errors
     /// The mechanism refuses it.
@@ -280,8 +282,8 @@ impl Authenticator {
         Next::Ask(Request::SaslAuthenticate(request), version)
     }
 
-    /// Says who was not authenticated and what to check. An error that may pass, such as of a server that cannot be reached,
-    /// stays one that may.
+    /// Adds to the error which principal was not authenticated and what to check. A transient
+    /// error, such as of a server that cannot be reached, stays transient.
     fn failed(&self, error: Error) -> Error {
         let mechanism = self.mechanism.name();
         let who = match self.mechanism.user() {
@@ -309,12 +311,12 @@ impl Authenticator {
                 "set sasl.mechanism to one of the listener's sasl.enabled.mechanisms"
             }
             Some(code) if code.is_retriable() => "it may pass, and the client tries again",
-            _ => "the broker's log says why",
+            _ => "the broker's log has the reason",
         }
     }
 
-    /// When a session that lasts `lifetime` ms is to be renewed: early enough for the answers under way to come, and for clocks
-    /// that differ. A lifetime of 0 or less has no end.
+    /// When to renew a session that lasts `lifetime` ms: early enough for the responses in flight
+    /// to arrive, and for clocks that differ. A lifetime of 0 or less has no end.
     fn session(&mut self, lifetime: i64) -> Option<Duration> {
         let lifetime = u64::try_from(lifetime).ok().filter(|ms| *ms > 0)?;
         let percent = LATEST_PERCENT.saturating_sub(self.random.below(SPREAD_PERCENT) as u64);

@@ -1,16 +1,17 @@
 //! Cuts a stream of bytes into frames: a 4-byte length, then that many bytes.
 //!
-//! A length is checked against a limit before it is used, and bytes that are no length tell what else the peer may be.
+//! A length is checked against a limit before it is used. Bytes that are not a valid length show
+//! what else the peer may be.
 
 use bytes::{Buf, Bytes, BytesMut};
 
 use crate::error::{Error, Kind};
 
-/// The most bytes of an answer before the broker told its versions: no honest answer is larger. After that the limit is
-/// `receive.message.max.bytes`.
+/// The size limit of a response before the broker returned its versions: no conforming broker sends
+/// a larger one. After that the limit is `receive.message.max.bytes`.
 pub const LIMIT_AT_FIRST: usize = 1 << 20;
 
-/// How much is read at once if the size of the answer is unknown.
+/// How much is read at once if the size of the response is unknown.
 const READ: usize = 64 << 10;
 
 /// Up to this size a frame is copied: as a slice it would keep the whole buffer that was read into from being used again.
@@ -22,7 +23,7 @@ const LARGE: usize = 256 << 10;
 /// Takes the first whole frame off `buffer`, without copying it unless it is small; `None` where it is not whole yet.
 ///
 /// # Errors
-/// A length that is negative or above `limit`, or that is none: TLS, HTTP, text.
+/// The length is negative or above `limit`, or the bytes are something else: TLS, HTTP, text.
 pub fn next_frame(buffer: &mut BytesMut, limit: usize) -> Result<Option<Bytes>, Error> {
     let Some(length) = announced(buffer, limit)? else {
         return Ok(None);
@@ -39,9 +40,10 @@ pub fn next_frame(buffer: &mut BytesMut, limit: usize) -> Result<Option<Bytes>, 
     Ok(frame)
 }
 
-/// How many bytes to make room for before the next read, when `trusted` bytes are known to be welcome.
+/// How many bytes to reserve in the buffer for the next read, when `trusted` bytes were requested.
 ///
-/// A length that the peer merely claims is not believed: room grows with what has arrived, or up to what was requested.
+/// A length that the peer merely claims is not trusted: the buffer grows with what has arrived, or
+/// up to what was requested.
 pub fn room(buffer: &BytesMut, limit: usize, trusted: usize) -> usize {
     match announced(buffer, limit) {
         Ok(Some(length)) => {
@@ -80,7 +82,7 @@ fn misfit(start: [u8; 4], limit: usize) -> Error {
         ),
         b"HTTP" => Error::new(
             Kind::NotKafka,
-            "the port answers in HTTP: it is a web server's, not a Kafka broker's",
+            "the port responds in HTTP: it belongs to a web server, not to a Kafka broker",
         ),
         _ if start
             .iter()
@@ -89,7 +91,7 @@ fn misfit(start: [u8; 4], limit: usize) -> Error {
             Error::new(
                 Kind::NotKafka,
                 format!(
-                    "the port answers with a text that begins with \"{}\": it is not a Kafka broker's",
+                    "the port responds with a text that begins with \"{}\": it does not belong to a Kafka broker",
                     start.escape_ascii()
                 ),
             )
@@ -98,7 +100,7 @@ fn misfit(start: [u8; 4], limit: usize) -> Error {
             let length = i32::from_be_bytes(start);
             let text = if limit > LIMIT_AT_FIRST {
                 format!(
-                    "an answer claims {length} bytes; 0 to {limit} are allowed (receive.message.max.bytes)"
+                    "a response claims {length} bytes; 0 to {limit} are allowed (receive.message.max.bytes)"
                 )
             } else {
                 format!(

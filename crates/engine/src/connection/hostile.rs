@@ -1,4 +1,5 @@
-//! The set-up of connections, versions and authentication, against answers that chance makes up. Each failure names its seed.
+//! The set-up of connections, versions and authentication, against random responses. Each failure
+//! names its seed.
 
 use std::time::{Duration, Instant};
 
@@ -18,7 +19,7 @@ use crate::script::start;
 const SEEDS: u64 = 4000;
 const SETUP: Duration = Duration::from_secs(10);
 
-/// Answers every challenge with itself, and never ends by itself unless told to.
+/// Returns every challenge unchanged, and never ends by itself unless it is set to.
 #[derive(Debug)]
 struct Echo;
 
@@ -58,7 +59,7 @@ impl Broker {
         }
     }
 
-    /// The frame that answers a request, or something else.
+    /// The frame with the response to a request, or something else.
     fn answer(&mut self, request: &[u8]) -> Vec<u8> {
         if self.1 {
             let token: &[u8] = self.of(&[b"done", b"more", b"", b"\0\xff"]);
@@ -176,10 +177,10 @@ fn set_up(seed: u64) -> (Result<(), Error>, Duration) {
         if ended.is_err() {
             return (ended, now - begun);
         }
-        // Nothing is to be sent: an answer is missing, or came in part.
+        // Nothing is to be sent: a response is missing, or arrived in part.
         assert!(
             connection.room(&input) <= (1 << 20) + 4,
-            "seed {seed}: room for what was only claimed"
+            "seed {seed}: space for a length that was only claimed"
         );
         let at = connection.next_timeout();
         now = at

@@ -1,7 +1,7 @@
 //! Requests on their way, in the order in which they were written.
 //!
-//! Brokers answer in the order of requests, so an answer always belongs to the oldest one. Anything else means that the stream
-//! is out of step.
+//! Brokers respond in the order of requests, so a response always belongs to the oldest one.
+//! Anything else means that the stream is out of step.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -29,14 +29,15 @@ pub(super) struct Sent {
 pub(super) enum Overdue<'a> {
     /// The broker takes no bytes.
     Unwritten(&'a Sent),
-    /// There is no answer. Those behind it can never be told apart from it.
+    /// There is no response. Later responses could not be distinguished from it.
     Unanswered(&'a Sent),
 }
 
 #[derive(Debug, Default)]
 pub(super) struct InFlight {
     answered: VecDeque<Sent>,
-    /// Requests without an answer: they are done when they are written, which must not take for ever either.
+    /// Requests without a response: they are done when they are written, which has a deadline as
+    /// well.
     unwritten: VecDeque<Sent>,
 }
 
@@ -50,23 +51,23 @@ impl InFlight {
         }
     }
 
-    /// The request that a frame answers.
+    /// The request that a frame responds to.
     ///
     /// # Errors
-    /// It answers none, or not the oldest.
+    /// The frame responds to no request, or not to the oldest.
     pub(super) fn take(&mut self, frame: &Bytes) -> Result<Sent, Error> {
         let correlation = header::correlation_id(frame).map_err(|cause| {
-            Error::new(Kind::Protocol, format!("an answer has no header: {cause}"))
+            Error::new(Kind::Protocol, format!("a response has no header: {cause}"))
         })?;
         let Some(oldest) = self.answered.pop_front() else {
             let text = format!(
-                "an answer with correlation id {correlation} came, but no request is in flight"
+                "a response with correlation id {correlation} came, but no request is in flight"
             );
             return Err(Error::new(Kind::Protocol, text));
         };
         if correlation != oldest.correlation {
             let text = format!(
-                "an answer has correlation id {correlation} instead of {}",
+                "a response has correlation id {correlation} instead of {}",
                 oldest.correlation
             );
             return Err(Error::new(Kind::Protocol, text).calling(oldest.api.name()));
@@ -74,13 +75,13 @@ impl InFlight {
         Ok(oldest)
     }
 
-    /// Every frame was written: the tokens of the requests that have no answer, and their sizes.
+    /// Every frame was written: the tokens of the requests that have no response, and their sizes.
     pub(super) fn written(&mut self) -> Vec<(u64, usize)> {
         let written = self.unwritten.drain(..);
         written.map(|sent| (sent.token, sent.bytes)).collect()
     }
 
-    /// Whether answers are owed.
+    /// Whether responses are outstanding.
     pub(super) fn owes_answers(&self) -> bool {
         !self.answered.is_empty()
     }
@@ -90,7 +91,7 @@ impl InFlight {
         self.answered.is_empty() && self.unwritten.is_empty()
     }
 
-    /// Bytes that the client requested for the next answer.
+    /// Bytes that the client requested for the next response.
     pub(super) fn expected_bytes(&self) -> usize {
         self.answered.front().map_or(0, |sent| sent.expected_bytes)
     }

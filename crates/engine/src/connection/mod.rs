@@ -1,26 +1,26 @@
-//! One connection to a broker: negotiates versions, authenticates, pairs answers with requests, and notices when either side
-//! falls out of step.
+//! One connection to a broker: negotiates versions, authenticates, pairs responses with requests,
+//! and notices when either side falls out of step.
 //!
 //! ```text
-//!   the client's transport: dial, then TLS where the listener speaks it. Here are the bytes above it.
+//!   the client's transport: dial, then TLS where the listener uses it. Here are the bytes above it.
 //! ────────────────────────────────────────────────────────────────────────────────────────────────────
 //!   new()
-//!     │ ApiVersions 4, or what tells how old the broker is; to a broker of 0.9, GSSAPI's bytes: Authenticating
+//!     │ ApiVersions 4, or a probe of the broker's age; to a broker of 0.9, GSSAPI's bytes: Authenticating
 //!     ▼                  versions, no mechanism
 //!   Negotiating ───────────────────────────────────────────┐
-//!     │   ▲  │ the next question: see `negotiate`          │
+//!     │   ▲  │ the next request: see `negotiate`           │
 //!     │   └──┘                                             ▼
-//!     │ versions                                         Ready ── send ⇄ answers
+//!     │ versions                                         Ready ── send ⇄ responses
 //!     ▼                   the mechanism is done            │ ▲
 //!   Authenticating ───────────────────────────────────────▶│ │
 //!     │    ▲ SaslHandshake, SaslAuthenticate …, and what   │ │ the mechanism is done
 //!     └────┘ is needed from outside                        │ │
 //!                                 the session is near its end│
 //!                                                          ▼ │
-//!                                            Reauthenticating: waits for the answers under way, then
+//!                                            Reauthenticating: waits for responses in flight, then
 //!                                                              SaslHandshake, SaslAuthenticate …
 //!
-//!   from everywhere: closed by the peer, a deadline passed, a bad frame, an answer out of step, a refusal ──▶ closed
+//!   from everywhere: closed by the peer, a deadline passed, a bad frame, a response out of step, a refusal ──▶ closed
 //! ```
 //!
 //! The set-up has one deadline, from the first byte to Ready, and until then frames are small. While a connection authenticates
@@ -55,15 +55,15 @@ use crate::sasl::{Given, Mechanism, Need};
 pub enum Heard {
     /// Versions are known and the broker accepted the client: requests may be sent.
     Ready(Versions),
-    /// The answer to the request with this token.
+    /// The response to the request with this token.
     Answer {
         /// The request's token.
         token: u64,
         /// The version of both.
         version: i16,
-        /// The answer: boxed, as it goes through many hands.
+        /// The response: boxed, as it is moved often.
         response: Box<Response>,
-        /// The bytes of the request, and of the answer.
+        /// The bytes of the request, and of the response.
         sizes: (usize, usize),
     },
     /// The broker accepted the client again (KIP-368), which took so long.
@@ -97,7 +97,7 @@ enum Stage {
     Authenticating,
     Ready,
     Reauthenticating {
-        /// All answers are there, and the mechanism's bytes are on their way.
+        /// All responses have arrived, and the mechanism's bytes are in flight.
         begun: bool,
     },
 }
@@ -117,7 +117,7 @@ enum Awaited {
 #[derive(Debug)]
 pub struct Connection {
     client_id: String,
-    /// The most bytes of an answer, once requests may be sent.
+    /// The size limit of a response, once requests may be sent.
     limit: usize,
     stage: Stage,
     /// The deadline of the set-up, and the time that it has in all.
@@ -142,13 +142,13 @@ pub struct Connection {
     /// Something that is not a request is awaited: what the mechanism needs, or bytes without a header.
     awaits: Option<Awaited>,
     passed_over: u64,
-    /// Whether a request of the owner was answered.
+    /// Whether a request of the owner got a response.
     answered: bool,
 }
 
 impl Connection {
-    /// A connection whose socket has just been connected, to a listener that wants no authentication; the broker's versions
-    /// must arrive within `setup`. No answer may have more than `limit` bytes.
+    /// A connection whose socket has just been connected, to a listener without authentication; the
+    /// broker's versions must arrive within `setup`. No response may have more than `limit` bytes.
     ///
     /// # Errors
     /// A client id that does not encode.
@@ -161,8 +161,8 @@ impl Connection {
         Connection::authenticated(now, client_id, setup, limit, None)
     }
 
-    /// A connection whose socket has just been connected; versions and `authentication` must be done within `setup`. No answer
-    /// may have more than `limit` bytes.
+    /// A connection whose socket has just been connected; versions and `authentication` must be
+    /// done within `setup`. No response may have more than `limit` bytes.
     ///
     /// # Errors
     /// A client id that does not encode.
@@ -245,8 +245,8 @@ impl Connection {
         Ok(self)
     }
 
-    /// Says to the broker whom the connection is meant for (KIP-1242). For a connection that was just made, before anything was
-    /// taken from it to be sent.
+    /// Sends the cluster and the broker that the connection is meant for (KIP-1242). For a
+    /// connection that was just made, before anything was taken from it to be sent.
     ///
     /// # Errors
     /// A client id, or a cluster id, that does not encode.
@@ -256,7 +256,7 @@ impl Connection {
         cluster_id: &str,
         node: i32,
     ) -> Result<Connection, Error> {
-        // Where the broker's age is to be found out first, other questions are asked.
+        // Where the broker's age is to be found out first, the client sends other requests.
         if !self.negotiation.asks_for_versions() {
             return Ok(self);
         }
@@ -274,7 +274,8 @@ impl Connection {
         self.stage == Stage::Ready
     }
 
-    /// Encodes a request and expects its answer. The frame is to be written after all earlier ones.
+    /// Encodes a request and expects its response. The frame is to be written after all earlier
+    /// ones.
     ///
     /// # Errors
     /// A request that its version cannot express, or that comes while none may be sent ([`Connection::is_ready`]). The
@@ -340,7 +341,7 @@ impl Connection {
         self.follow(now, next)
     }
 
-    /// How much room to make in the read buffer before the next read.
+    /// How much space to reserve in the read buffer before the next read.
     pub fn room(&self, buffer: &BytesMut) -> usize {
         room(buffer, self.limit(), self.in_flight.expected_bytes())
     }
@@ -363,7 +364,7 @@ impl Connection {
         self.heard.pop_front()
     }
 
-    /// How many bytes after answers in their frames were skipped. A sound broker sends none.
+    /// How many bytes after responses in their frames were skipped. A conforming broker sends none.
     pub fn passed_over(&self) -> u64 {
         self.passed_over
     }
@@ -373,7 +374,7 @@ impl Connection {
         self.in_flight.is_empty() && self.awaits.is_none()
     }
 
-    /// Every frame was written: the tokens of the requests that have no answer, and their bytes.
+    /// Every frame was written: the tokens of the requests that have no response, and their bytes.
     pub fn handle_written(&mut self) -> Vec<(u64, usize)> {
         self.in_flight.written()
     }
@@ -389,8 +390,8 @@ impl Connection {
     /// Notices what is overdue, and begins to authenticate again where that is due: then there may be bytes to transmit.
     ///
     /// # Errors
-    /// An answer is overdue: the connection must be closed, for the answers behind it can never be told apart from it.
-    /// Or the broker takes no bytes.
+    /// A response is overdue: the connection must be closed, since later responses cannot be
+    /// distinguished from it. Or the broker receives no bytes.
     pub fn handle_timeout(&mut self, now: Instant) -> Result<(), Error> {
         if let Some(overdue) = self.in_flight.overdue(now) {
             return Err(self.late(&overdue));
@@ -410,14 +411,14 @@ impl Connection {
         Ok(())
     }
 
-    /// The error if the peer closed the connection now, in the middle of an answer or not.
+    /// The error if the peer closed the connection now, in the middle of a response or not.
     pub fn closed(&self, in_answer: bool) -> Error {
         let refusal = self.authenticator.as_ref().and_then(Authenticator::closed);
         if let Some(error) = refusal.filter(|_| !in_answer && self.is_bare()) {
             return error;
         }
         let text = match self.stage {
-            _ if in_answer => "the connection was closed in the middle of an answer",
+            _ if in_answer => "the connection was closed in the middle of a response",
             Stage::Negotiating => return self.negotiation.closed(),
             Stage::Authenticating | Stage::Reauthenticating { begun: true } => {
                 "the broker closed the connection during authentication: it does not accept this user or this mechanism"
@@ -525,7 +526,7 @@ impl Connection {
         self.begin_authentication(now)
     }
 
-    /// The session is near its end. Requests that were sent before are answered first.
+    /// The session is near its end. The responses to requests that were sent before come first.
     fn authenticate_again(&mut self, now: Instant) -> Result<(), Error> {
         if self.in_flight.owes_answers() {
             return Ok(());
@@ -625,10 +626,10 @@ impl Connection {
                 return Ok(response);
             }
             Some(Err(cause)) => format!(
-                "the answer at version {} does not decode: {cause}",
+                "the response at version {} does not decode: {cause}",
                 sent.version
             ),
-            None => "an answer came to a request that this client never sends".to_owned(),
+            None => "a response came to a request that this client never sends".to_owned(),
         };
         Err(Error::new(Kind::Protocol, text).calling(sent.api.name()))
     }
@@ -653,7 +654,7 @@ impl Connection {
                     | Stage::Authenticating
                     | Stage::Reauthenticating { begun: true } => self.not_authenticated(),
                     Stage::Ready | Stage::Reauthenticating { begun: false } => format!(
-                        "no answer within request.timeout.ms ({} ms)",
+                        "no response within request.timeout.ms ({} ms)",
                         sent.timeout.as_millis()
                     ),
                 },

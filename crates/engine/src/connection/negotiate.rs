@@ -1,22 +1,23 @@
-//! Finds out which versions of each API a broker speaks (KIP-35, KIP-511).
+//! Finds out which versions of each API a broker supports (KIP-35, KIP-511).
 //!
 //! ```text
-//!  Ask     ApiVersions 4 ── error 35 ──▶ ApiVersions at a version it knows ── answered ──▶ its versions
-//!             │ closed, or no answer in time: may be a broker before 0.10, a TLS port, a fault of the network
+//!  Ask     ApiVersions 4 ── error 35 ──▶ ApiVersions at a version it knows ── response ──▶ its versions
+//!             │ closed, or no response in time: may be a broker before 0.10, a TLS port, a fault of the network
 //!             ▼ on a connection of its own
-//!  Probe   ListOffsets 0 ──▶ ListGroups 0 ──▶ ApiVersions 0 ── answered ──▶ its versions
-//!             │                 │                │ no answer in time ──▶ it is 0.9
+//!  Probe   ListOffsets 0 ──▶ ListGroups 0 ──▶ ApiVersions 0 ── response ──▶ its versions
+//!             │                 │                │ no response in time ──▶ it is 0.9
 //!             │                 │ closed ──▶ it is 0.8
 //!             │ closed ──▶ it is no old broker
 //!             ▼ on the next connection
-//!  Assume  ListOffsets 0 ── answered ──▶ the versions of 0.8 or 0.9
+//!  Assume  ListOffsets 0 ── response ──▶ the versions of 0.8 or 0.9
 //! ```
 //!
-//! A broker that does not know the requested version of ApiVersions answers with an error in version 0, with the versions it
-//! knows; then the client sends another request. Brokers before 0.10 do not know ApiVersions at all: 0.8 closes the connection,
-//! 0.9 leaves the request and all that follow unanswered. What they speak must be known before the first Produce, since
-//! 0.8 appends one of a version that it does not know, and answers in another layout. No request of a probe changes anything:
-//! offsets of no partition, and the groups that 0.9 and newer list.
+//! A broker that does not know the requested version of ApiVersions responds with an error in
+//! version 0, with the versions it knows; then the client sends another request. Brokers before
+//! 0.10 do not know ApiVersions at all: 0.8 closes the connection, 0.9 responds neither to this
+//! request nor to any later one. Their versions must be known before the first Produce, since 0.8
+//! appends one of a version that it does not know, and responds in another layout. No request of a
+//! probe changes anything: offsets of no partition, and the groups that 0.9 and newer list.
 
 use std::time::Duration;
 
@@ -30,11 +31,13 @@ use crate::api::{API_VERSIONS_MAX, Request, Response, Versions};
 use crate::error::{Error, Evidence, Kind};
 use crate::release::{Approach, Era};
 
-/// A broker that has just answered two requests, and does not answer a third one for so long, does not know it.
+/// A broker that has just responded to two requests, and does not respond to a third one within
+/// this time, does not know it.
 const PROOF: Duration = Duration::from_secs(2);
-/// On a slow way that time must be so many times as long as the slowest of the two answers took.
+/// On a slow network that time must be this many times as long as the slower of the two responses
+/// took.
 const PATIENCE: u32 = 4;
-/// A broker that does not tell its versions within this time is worth a probe.
+/// A broker that does not return its versions within this time is worth a probe.
 const BRIEFLY: Duration = Duration::from_secs(2);
 
 /// What the broker was asked last.
@@ -43,7 +46,7 @@ enum Step {
     Versions,
     Offsets,
     Groups,
-    /// Asked after other requests were answered.
+    /// Sent after the responses to other requests.
     VersionsAtLast,
 }
 
@@ -54,11 +57,11 @@ pub(super) struct Negotiation {
     step: Step,
     /// How long ApiVersions may take.
     within: Duration,
-    /// The longest that an answer took so far.
+    /// The longest time that a response took so far.
     slowest: Duration,
 }
 
-/// What an answer leads to.
+/// What follows after a response.
 #[derive(Debug, PartialEq)]
 pub(super) enum Negotiated {
     /// Ask this, at this version.
@@ -99,7 +102,7 @@ impl Negotiation {
         self.step == Step::Versions
     }
 
-    /// How long the answer to the last request may take, if not as long as the whole set-up.
+    /// How long the response to the last request may take, if not as long as the whole set-up.
     pub(super) fn limit(&self) -> Option<Duration> {
         match self.step {
             Step::Versions => Some(self.within),
@@ -108,11 +111,11 @@ impl Negotiation {
         }
     }
 
-    /// Takes the answer to the last request, which was sent at version `asked` and took so long; also how many bytes follow
-    /// it in its frame.
+    /// Handles the response to the last request, which was sent at version `asked` and took `took`;
+    /// also returns how many bytes follow it in its frame.
     ///
     /// # Errors
-    /// The answer does not decode, or refuses.
+    /// The response does not decode, or refuses.
     pub(super) fn take(
         &mut self,
         api: ApiKey,
@@ -142,18 +145,18 @@ impl Negotiation {
         Negotiated::Ask(versions(), 0)
     }
 
-    /// The answer itself does not matter, as long as it is one.
+    /// The content of the response does not matter if it decodes.
     fn check(&self, api: ApiKey, asked: i16, frame: Bytes) -> Result<usize, Error> {
         match Response::decode(api, asked, frame) {
             Some(Ok((_, left))) => Ok(left),
             _ => {
-                let text = format!("the answer to {} does not decode", api.name());
+                let text = format!("the response to {} does not decode", api.name());
                 Err(Error::new(Kind::NotKafka, text).telling(self.refuted()))
             }
         }
     }
 
-    /// The error if the peer closed the connection now, between two answers.
+    /// The error if the peer closed the connection now, between two responses.
     pub(super) fn closed(&self) -> Error {
         let (text, evidence) = match (self.approach, self.step) {
             (Approach::Ask | Approach::AskBriefly, _) => (
@@ -166,7 +169,7 @@ impl Negotiation {
                 Some(Evidence::Proven(Era::V0_8)),
             ),
             (Approach::Probe, Step::Versions | Step::VersionsAtLast) => (
-                "the broker closed the connection when it asked for its versions, after it had answered other requests",
+                "the broker closed the connection on ApiVersions, after it had responded to other requests",
                 None,
             ),
             (Approach::Probe, Step::Offsets) => (
@@ -183,7 +186,8 @@ impl Negotiation {
         Error::new(Kind::Unreachable, text).telling(evidence)
     }
 
-    /// The error if the last request was not answered in the time that it had. `api` is what was asked, the set-up has `setup`.
+    /// The error if the last request got no response in time. `api` is the API of the request,
+    /// `had` its time, `setup` the time for the whole set-up.
     pub(super) fn silent(&self, api: ApiKey, had: Duration, setup: Duration) -> Error {
         let (text, evidence) = match (self.approach, self.step) {
             (Approach::Ask | Approach::AskBriefly, _) => (
@@ -204,7 +208,7 @@ impl Negotiation {
                 None,
             ),
             (Approach::Probe, Step::Versions | Step::VersionsAtLast) => (
-                "the broker answers other requests and leaves ApiVersions unanswered, as brokers of Kafka 0.9 do".to_owned(),
+                "the broker responds to other requests but not to ApiVersions, as brokers of Kafka 0.9 do".to_owned(),
                 Some(Evidence::Proven(Era::V0_9)),
             ),
             (Approach::Probe | Approach::Assume(_), _) => (
@@ -225,10 +229,10 @@ impl Negotiation {
     }
 }
 
-/// The first version that says whom the connection is meant for (KIP-1242).
+/// The first version that names the intended receiver of the connection (KIP-1242).
 pub(super) const EXPECTING: i16 = 5;
 
-/// The request that also says which cluster and which of its brokers it is meant for.
+/// The request that also names the cluster and the broker that it is meant for.
 pub(super) fn question_to(cluster_id: &str, node_id: i32) -> Request {
     match versions() {
         Request::ApiVersions(request) => Request::ApiVersions(ApiVersionsRequest {
@@ -249,7 +253,7 @@ fn versions() -> Request {
     })
 }
 
-/// A request that every broker before 4.0 answers, with nothing.
+/// A request to which every broker before 4.0 responds, with an empty result.
 fn offsets() -> Request {
     Request::ListOffsets(ListOffsetsRequest {
         replica_id: -1,
@@ -264,7 +268,7 @@ fn take_versions(asked: i16, frame: Bytes) -> Result<(Negotiated, usize), Error>
         .map_err(|cause| {
         Error::new(
             Kind::NotKafka,
-            format!("the answer to ApiVersions does not decode: {cause}"),
+            format!("the response to ApiVersions does not decode: {cause}"),
         )
     })?;
     if refused && asked > 0 {

@@ -861,7 +861,10 @@ fn each_error_of_an_authentication_says_what_to_do() {
         ),
         (ErrorCode::SASL_AUTHENTICATION_FAILED, "speak up"),
         (ErrorCode::REQUEST_TIMED_OUT, "tries again"),
-        (ErrorCode::UNKNOWN_SERVER_ERROR, "the broker's log says why"),
+        (
+            ErrorCode::UNKNOWN_SERVER_ERROR,
+            "the broker's log has the reason",
+        ),
     ] {
         let mut connection = authenticating(now, 1, 2).unwrap();
         let named = connection

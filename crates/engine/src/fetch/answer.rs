@@ -1,4 +1,4 @@
-//! What an answer means: for each partition of the request, records, nothing, or an error.
+//! The meaning of a response: for each partition of the request, records, nothing, or an error.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::fetch::session::{LeftOut, Session, Shape};
 /// The most bytes that are kept of what is no batch.
 const KEPT: usize = 64 << 10;
 
-/// What an answer says of one partition.
+/// The content of a response for one partition.
 #[derive(Debug)]
 pub(super) enum Verdict {
     /// Nothing new.
@@ -32,7 +32,7 @@ pub(super) enum Verdict {
     Diverging(EpochEnd),
     /// Nothing behind this can be read until a seek.
     Stuck(Error),
-    /// An error code, or no answer.
+    /// An error code, or no response.
     Failed(Refused),
 }
 
@@ -79,7 +79,8 @@ impl Bounds {
     }
 }
 
-/// What `answer` says of each of the `spans`, in their order, as a part of the session that it came in.
+/// The content of `answer` for each of the `spans`, in their order, as a part of the session that
+/// it came in.
 pub(super) fn read(
     spans: Vec<Span>,
     answer: FetchResponse,
@@ -119,7 +120,8 @@ pub(super) fn read(
     })
 }
 
-/// What an answer says of each span, in their order, and whether it names others; if it names one twice, the first entry counts.
+/// The row of a response for each span, in the order of the spans, and whether it has rows of other
+/// partitions. If it has two rows for one partition, the first counts.
 fn rows_of(
     spans: &[Span],
     answers: Vec<FetchableTopicResponse>,
@@ -127,7 +129,8 @@ fn rows_of(
     let mut rows = Vec::new();
     rows.resize_with(spans.len(), || None);
     let mut has_foreign = false;
-    // A broker answers in the order of the request. For one that does not, all places are noted.
+    // A broker responds in the order of the request. For a broker that does not, all places are
+    // noted.
     let mut next = 0;
     let mut places = None;
     for topic in answers {
@@ -156,7 +159,7 @@ fn rows_of(
     (rows, has_foreign)
 }
 
-/// What an answer calls a partition: by its topic's id, or without one by its name.
+/// The identity of a partition in a response: by its topic's id, or without one by its name.
 type Called<'a> = (Uuid, &'a str, i32);
 
 fn called(id: Uuid, name: &str, partition: i32) -> Called<'_> {
@@ -164,7 +167,7 @@ fn called(id: Uuid, name: &str, partition: i32) -> Called<'_> {
     (id, name, partition)
 }
 
-/// What an answer may call a span.
+/// The identities that a response may use for a span.
 fn names(span: &Span) -> [Called<'_>; 2] {
     [Uuid::ZERO, span.topic_id].map(|id| called(id, &span.topic, span.partition))
 }
@@ -180,7 +183,7 @@ fn refused(span: &Span, whole: ErrorCode, row: Option<&PartitionData>) -> Refuse
     let error = if code.is_error() {
         Error::from_code(code, None)
     } else {
-        Error::new(Kind::Protocol, "the answer leaves out a partition")
+        Error::new(Kind::Protocol, "the response does not contain a partition")
     };
     let error = error
         .calling("Fetch")
@@ -232,7 +235,7 @@ fn read_records(span: &Span, row: PartitionData) -> Verdict {
         return Verdict::Stuck(stuck(span, Kind::TooLarge, text));
     }
     if next_offset <= span.offset {
-        let text = format!("the batches of the answer end at {next_offset} already");
+        let text = format!("the batches of the response end at {next_offset} already");
         return corrupt(span, &records, &text);
     }
     let aborted = row.aborted_transactions.unwrap_or_default();
@@ -270,9 +273,9 @@ fn stuck(span: &Span, kind: Kind, text: &str) -> Error {
     Error::new(kind, text).partition_is(&span.topic, span.partition)
 }
 
-/// Whether the same request may be answered later, or over another connection.
+/// Whether the same request may succeed later, or over another connection.
 pub(super) fn heals(error: &Error) -> bool {
-    // A call that ends for good says that its error is not retriable, whatever the code is.
+    // A call that ends for good has an error that is not retriable, whatever the code is.
     let code = error.code().is_some_and(ErrorCode::is_retriable);
     code || error.is_retriable()
         || matches!(

@@ -1,9 +1,9 @@
 //! The positions of all assigned partitions, and which of them need something.
 //!
 //! ```text
-//!   touched (answer, seek, time, another view) ──▶ reviewed ──▶ settled: idle · pausing · uncommitted · leaderless · searching · ready · stuck
-//!        ▲                                                          │
-//!        └──────────────────────────────────────────────────────────┘
+//!   touched (response, seek, metadata) ──▶ reviewed ──▶ settled: idle · pausing · uncommitted · leaderless · searching · ready · stuck
+//!        ▲                                                │
+//!        └────────────────────────────────────────────────┘
 //! ```
 //!
 //! Only what was touched is looked at again, so idle partitions cost nothing.
@@ -34,7 +34,7 @@ pub(super) enum Place {
     Leaderless,
     /// Its offset must be requested from this leader.
     Searching(i32),
-    /// Its records must be requested from this leader; the turn says which partition comes first.
+    /// Its records must be requested from this leader; partitions with a lower turn come first.
     Ready(i32, u64),
     /// It needs a seek.
     Stuck,
@@ -67,7 +67,7 @@ pub(super) struct Assignment {
     searching: BTreeMap<i32, BTreeSet<Key>>,
     ready: BTreeMap<i32, BTreeSet<(u64, Key)>>,
     stuck: BTreeSet<Key>,
-    /// Partitions whose last request was denied. Each is removed once it was answered.
+    /// Partitions whose last request was denied. Each is removed once a request for it succeeds.
     denied: BTreeSet<Key>,
     /// Leaders of assigned partitions, and how many each leads.
     leaders: BTreeMap<i32, usize>,

@@ -128,7 +128,8 @@ impl Buffer {
         self.bytes >= self.half()
     }
 
-    /// The most bytes that each of so many connections may request now; 0 if enough is buffered.
+    /// The byte limit for the next request of each of `connections` connections; 0 if enough is
+    /// buffered.
     pub(super) fn allowance(&self, connections: usize) -> usize {
         if self.is_full() {
             return 0;

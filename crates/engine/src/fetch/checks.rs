@@ -1,4 +1,5 @@
-//! Questions to leaders whether they have what was read: OffsetForLeaderEpoch, after a change of leader.
+//! Checks with leaders whether their logs contain what was read: OffsetForLeaderEpoch, after a
+//! change of leader.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -24,14 +25,14 @@ pub(super) struct Checked {
     pub(super) leader: Leader,
 }
 
-/// Questions by leader, so that a silent leader does not delay the others.
+/// Requests by leader, so that a leader without a response does not delay the others.
 #[derive(Debug, Default)]
 pub(super) struct Checks {
     running: FxHashMap<CallId, Vec<Checked>>,
 }
 
 impl Checks {
-    /// Asks each leader once.
+    /// Sends one request to each leader.
     pub(super) fn start(&mut self, now: Instant, core: &mut Core, by_leader: Vec<Vec<Checked>>) {
         let deadline = now + core.cluster.config().default_api_timeout;
         for checked in by_leader {
@@ -50,7 +51,7 @@ impl Checks {
         self.running.contains_key(&ended.id)
     }
 
-    /// What the leader said, for each partition of the question.
+    /// The leader's result for each partition of the request.
     pub(super) fn finish(&mut self, ended: Ended) -> Vec<(Checked, Result<EpochEnd, Error>)> {
         let Some(checked) = self.running.remove(&ended.id) else {
             return Vec::new();

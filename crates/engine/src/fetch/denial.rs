@@ -1,8 +1,10 @@
 //! Whether brokers are believed that an offset is not in the log.
 //!
-//! A leader that was replaced and has not heard of it has fewer records than its successor. Where a broker that has not heard of
-//! it either names it as the leader, it denies what was read at the successor already (KAFKA-6262). Leader epochs tell who is
-//! the newer one of two (KIP-320). Where they are not told, only time does: everybody hears of the successor in the end.
+//! A leader that was replaced, and does not know it yet, has fewer records than its successor. If
+//! metadata from a broker that does not know it either names it as the leader, it returns
+//! OFFSET_OUT_OF_RANGE for an offset that was already read from the successor (KAFKA-6262). Leader
+//! epochs show which of two leaders is the newer one (KIP-320). Without epochs only time does:
+//! every broker learns of the successor in the end.
 //!
 //! ```text
 //!                  ┌────── denied, not long enough ───────┐
@@ -27,7 +29,8 @@ const BRIEFLY: Duration = Duration::from_secs(1);
 /// What brokers said of the offset that is fetched next.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Evidence {
-    /// The leader epoch that the broker was told which confirmed the offset last, -1 if none; `None` if nobody confirmed it.
+    /// The leader epoch in the request to the broker that confirmed the offset last, -1 if none;
+    /// `None` if no broker confirmed it.
     confirmed: Option<i32>,
     /// Something was fetched there.
     is_read: bool,
@@ -42,7 +45,7 @@ struct Denied {
 }
 
 impl Evidence {
-    /// A broker that was told this leader epoch has the offset in its log.
+    /// A broker that received this leader epoch has the offset in its log.
     pub(super) fn confirm(&mut self, epoch: i32) {
         *self = Evidence {
             confirmed: Some(epoch),
@@ -60,7 +63,8 @@ impl Evidence {
         };
     }
 
-    /// A broker that was told this leader epoch, -1 if none, does not have it; whether it is believed.
+    /// A broker that received this leader epoch, -1 if none, does not have the offset; whether that
+    /// result counts.
     pub(super) fn deny(&mut self, now: Instant, epoch: i32) -> bool {
         let Some(confirmed) = self.confirmed else {
             return true;

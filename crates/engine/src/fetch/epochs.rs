@@ -2,7 +2,8 @@
 
 use std::collections::VecDeque;
 
-/// So many runs stay known that end before what the caller gets next: an iteration may still have records of them.
+/// This many runs that end before the caller's next offset are kept: an iteration may still have
+/// records of them.
 const PAST: usize = 16;
 
 /// Records of one epoch, from an offset up to the next run.
@@ -51,7 +52,7 @@ impl Epochs {
         self.before(offset).map_or(-1, |run| run.epoch)
     }
 
-    /// Records from `from` on are of this epoch, -1 if they tell none. The caller gets `next` next.
+    /// Records from `from` on are of this epoch, -1 if they have none. The caller gets `next` next.
     pub(super) fn read(&mut self, from: i64, epoch: i32, next: i64) {
         let goes_on = |last: &Run| last.is_read && last.epoch == epoch;
         if self.runs.back().is_some_and(goes_on) {

@@ -34,7 +34,7 @@ pub struct Fetched {
 }
 
 impl Fetched {
-    /// An error that says these records do not decode.
+    /// An error: these records do not decode.
     pub fn corrupt(&self, cause: impl std::fmt::Display) -> Error {
         let text = format!(
             "records from offset {} on do not decode: {cause}; seek to {} to skip them",
@@ -43,7 +43,7 @@ impl Fetched {
         self.unreadable(self.next_offset, text)
     }
 
-    /// An error that says that the record at [`Fetched::fetch_offset`] cannot be shown; those behind it can.
+    /// An error: the record at [`Fetched::fetch_offset`] cannot be returned; later ones can.
     pub fn refused(&self, cause: impl std::fmt::Display) -> Error {
         let next_offset = self.fetch_offset.saturating_add(1);
         let text = format!(
@@ -63,7 +63,8 @@ impl Fetched {
             })
     }
 
-    /// An error that says that records do not decode, as about these: with their offset, and a copy of their bytes.
+    /// An error for records like these that do not decode: with their offset, and a copy of their
+    /// bytes.
     pub fn name_in(&self, error: Error) -> Error {
         let Some(next_offset) = error.damage().map(|damage| damage.next_offset) else {
             return error;
@@ -84,8 +85,9 @@ impl Fetched {
         codec.is_some_and(|codec| codec != Ok(Compression::None))
     }
 
-    /// The same records, one batch at a time, to find the one that is broken. Transactions to hide are told only to the
-    /// batches that belong to one: by itself, a batch does not show that its producer's aborted one has ended before it.
+    /// The same records, one batch at a time, to find the one that is broken. Only batches of an
+    /// aborted transaction get it in their list of aborted transactions: a single batch does not
+    /// show that an aborted transaction of its producer has ended before it.
     pub fn split(&self) -> Vec<Fetched> {
         let mut parts = Vec::new();
         let mut from = self.fetch_offset;
@@ -110,10 +112,10 @@ impl Fetched {
         parts
     }
 
-    /// The same records in pieces that decode independently, all but the last of at least so many bytes. Every byte is
-    /// in one of them, also bytes that are no batch. Records that must be decoded together are one piece: batches that
-    /// are out of order, markers that do not decode, and messages of brokers before 0.11, whose wrappers tell their
-    /// first offset only inside.
+    /// The same records in pieces that decode independently, all but the last of at least `least`
+    /// bytes. Every byte is in one of them, also bytes that are not a batch. Records that must be
+    /// decoded together are one piece: batches that are out of order, markers that do not decode,
+    /// and messages of brokers before 0.11, whose wrappers contain their first offset only inside.
     pub fn pieces(&self, least: usize) -> Vec<Fetched> {
         let mut cuts = Vec::new();
         let (mut begin, mut end) = (0, 0);

@@ -36,7 +36,7 @@ pub struct Fetcher {
     checks: Checks,
     buffer: Buffer,
     sent: FxHashMap<u64, SentFetch>,
-    /// Those of lanes that wait for no answer.
+    /// Sessions of connections that have no request in flight.
     sessions: FxHashMap<(i32, Lane), Session>,
     lanes: Lanes,
     turn: u64,
@@ -74,7 +74,8 @@ impl Fetcher {
 
     pub(crate) fn take(&mut self, now: Instant, cluster: &mut Cluster) -> Option<Taken> {
         let taken = self.buffer.pop()?;
-        // There may be room now. Where there was before, every fetch that was due has been sent.
+        // There may be space now. Where there was space before, every fetch that was due has been
+        // sent.
         self.wake_links(now, cluster);
         Some(taken)
     }

@@ -69,7 +69,7 @@ impl Fetcher {
         each.collect()
     }
 
-    /// The topic's id, as the metadata says; zero if it is not known.
+    /// The topic's id in the metadata; zero if it is not known.
     pub(crate) fn topic_id(&self, topic: &str) -> Uuid {
         self.subscription.id_of(topic)
     }

@@ -1,7 +1,8 @@
 //! The connections to each broker that carry fetches.
 //!
-//! A broker answers a connection's requests one after the other, and a fetch for partitions that have nothing new takes
-//! `fetch.max.wait.ms`. Partitions that want something meanwhile use the next connection, which is dialled only then.
+//! A broker responds to the requests of a connection one after the other, and a fetch for
+//! partitions without new records takes `fetch.max.wait.ms`. Partitions that become ready meanwhile
+//! use the next connection, which is dialled only then.
 //!
 //! If fetches waited on all connections, partitions that come to the consumer by a rebalance, a seek or the end of a pause
 //! would wait with them. So a fetch that takes the last free connection has the broker wait for [`BRIEF`] only; and when both
@@ -22,7 +23,7 @@ pub(super) const BRIEF: Duration = Duration::from_millis(50);
 /// A fetch whose wait ends so soon is waited for, since its partitions are to be asked for together with others.
 const SOON: Duration = Duration::from_millis(10);
 
-/// How long the answer to a fetch may be under way.
+/// How long the response to a fetch may take to arrive.
 const LATE: Duration = Duration::from_millis(50);
 
 /// What becomes of partitions that have nothing new, as far as is known.
@@ -30,7 +31,8 @@ const LATE: Duration = Duration::from_millis(50);
 pub(super) enum Wait {
     /// They are asked for, and the broker waits at most so long for records.
     AtMost(Duration),
-    /// Another fetch is answered soon: they go with its partitions, or alone at this time.
+    /// The response to another fetch is due soon: these partitions go into the next request with
+    /// its partitions, or alone at this time.
     Until(Instant),
 }
 
@@ -48,7 +50,7 @@ pub(super) fn dial(now: Instant, cluster: &mut Cluster, leader: i32) {
     }
 }
 
-/// Which of them wait for the answer to a fetch.
+/// Which connections wait for the response to a fetch.
 #[derive(Debug, Default)]
 pub(super) struct Lanes {
     /// And until when the broker waits for records; `None` where it has some.

@@ -1,13 +1,14 @@
 //! When brokers are asked again who leads, while assigned partitions have no leader.
 //!
-//! The pause grows with every round up to `retry.backoff.max.ms`, with jitter (KIP-580). A partition that loses its leader
-//! meanwhile begins the rounds anew: most elections take less than a second, and one that never ends must not delay another.
+//! The pause grows with every round up to `retry.backoff.max.ms`, with jitter (KIP-580). A
+//! partition that loses its leader meanwhile starts the rounds again: most elections take less than
+//! a second, and one that never ends must not delay another.
 
 use std::time::{Duration, Instant};
 
 use crate::cluster::Cluster;
 
-/// The rounds of questions for leaders.
+/// The rounds of metadata requests for leaders.
 #[derive(Debug, Default)]
 pub(super) struct Leaders {
     /// How many partitions had lost theirs at the last look.
@@ -18,7 +19,8 @@ pub(super) struct Leaders {
 }
 
 impl Leaders {
-    /// Asks for another view if a round is due. `lost` partitions have lost their leader so far, and some still have none.
+    /// Requests metadata if a round is due. `lost` is how many partitions have lost their leader so
+    /// far; some still have none.
     pub(super) fn seek(&mut self, now: Instant, cluster: &mut Cluster, lost: u64) {
         if cluster.view().nodes().next().is_none() {
             return;

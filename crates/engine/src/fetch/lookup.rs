@@ -41,7 +41,7 @@ pub(super) enum Time {
 pub(super) enum Found {
     /// An offset, and the leader epoch of what is there, or -1.
     Offset((i64, i32)),
-    /// There is none of that age: this is to be looked up instead.
+    /// The log has no record of that age: this is to be looked up instead.
     Elsewhere(Start),
 }
 
@@ -52,7 +52,8 @@ pub(super) struct Lookups {
 }
 
 impl Lookups {
-    /// Asks each leader once. All that the fetcher knows of calls is here and in [`Lookups::finish`].
+    /// Sends one request to each leader. Only this method and [`Lookups::finish`] of the fetcher
+    /// deal with calls.
     pub(super) fn start(&mut self, now: Instant, core: &mut Core, by_leader: Vec<Vec<Searched>>) {
         let deadline = now + core.cluster.config().default_api_timeout;
         for searched in by_leader {
@@ -107,7 +108,7 @@ fn offset(time: Time, found: FoundOffset) -> Result<Found, Error> {
         }));
     }
     let text = format!(
-        "the broker says that the log begins or ends at {}",
+        "the broker returned {} as the beginning or the end of the log",
         found.offset
     );
     Err(Error::new(Kind::Protocol, text).calling("ListOffsets"))
@@ -127,7 +128,7 @@ pub(super) fn time_of(position: &Position, policy: OffsetReset) -> Result<Option
         (Start::End, _) | (Start::Reset, OffsetReset::Latest) => Ok(Some(Time::Latest)),
         (Start::Reset, OffsetReset::ByDuration(age)) => Ok(Some(Time::Since(age))),
         (Start::Reset, OffsetReset::None) => {
-            let text = "no position, and auto.offset.reset is none: seek, or assign with an offset";
+            let text = "no position, and auto.offset.reset=none: seek, or assign with an offset";
             Err(Error::new(Kind::Argument, text))
         }
     }

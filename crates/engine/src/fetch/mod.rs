@@ -22,20 +22,23 @@
 //!
 //! Drained: the caller got everything that was fetched, so that a reset or an error never hides records that stand before it.
 //!
-//! Every seek, assignment and reset gives a partition a new generation. Answers, buffered records and positions that carry
-//! an older one are dropped, so nothing fetched before a seek can appear after it.
+//! Every seek, assignment and reset gives a partition a new generation. Responses, buffered records
+//! and positions that carry an older one are dropped, so nothing fetched before a seek can appear
+//! after it.
 //!
 //! The cost of an event grows with the partitions that it concerns and with the leaders, not with all partitions: a
 //! position that changed is *touched*, and only touched ones are *reviewed*, which notes where they stand. A new view
 //! of the cluster touches all of them.
 //!
-//! Truncated: a leader is told the epoch of the record before the position, in each Fetch or, where brokers do not take it there, by
-//! a check before the first Fetch after a change of leader. What was read and is not in its log is told: `truncation`.
+//! Truncated: a leader receives the epoch of the record before the position, in each Fetch or, with
+//! brokers that do not support that, in a check before the first Fetch after a change of leader.
+//! Records that were read and are not in its log are reported: `truncation`.
 //!
-//! Trouble that passes is an event, and no poll raises it: a leader that moves, a node that is gone, a topic that is
-//! missing for a while. A poll raises what a caller must act on: a partition that is stuck, a topic that may not be
-//! read or, by several answers in a row, does not exist. A denial is raised once, and requested again after a pause, since an
-//! administrator may grant the permission at any time.
+//! Transient trouble is an event, and no poll raises it: a leader that moves, a node that is gone,
+//! a topic that is missing for a while. A poll raises errors that need an action of the caller: a
+//! partition that is stuck, a topic that may not be read or that, by several responses in a row,
+//! does not exist. A denial is raised once, and the partition is requested again after a pause,
+//! since an administrator may grant the permission at any time.
 //!
 //! Each file has one reason, and imports only files above it in this table:
 //!
@@ -54,11 +57,11 @@
 //! | `retries` | partitions that are tried again after a pause |
 //! | `reset` | what follows for a position whose offset is not in the log |
 //! | `lookup` | lookups of offsets; all that the fetcher knows of calls |
-//! | `checks` | questions to leaders whether they have what was read; all that the fetcher knows of those calls |
+//! | `checks` | checks with leaders whether their logs contain what was read; the only code of the fetcher for those calls |
 //! | `truncation` | whether a log was truncated, and what follows |
-//! | `session` | what a broker was told before, and need not be told again |
+//! | `session` | the fetch session: what a broker has received before, and need not receive again |
 //! | `request` | what to ask one broker for |
-//! | `answer` | what an answer means |
+//! | `answer` | the meaning of a response |
 //! | `fetcher` | when each of them acts, in steps: `assign`, `review`, `dispatch`, `answer` |
 //! | `inquiries` | what callers ask about positions, and why nothing comes |
 //! | `committed` | positions that begin where a group has committed |

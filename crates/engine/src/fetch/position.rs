@@ -27,9 +27,9 @@ pub enum Start {
     Beginning,
     /// After the last record there is.
     End,
-    /// Where `auto.offset.reset` says.
+    /// At the offset that `auto.offset.reset` selects.
     Reset,
-    /// Where the group has committed that it goes on, else where `auto.offset.reset` says.
+    /// At the committed offset of the group, else at the offset that `auto.offset.reset` selects.
     Committed,
 }
 
@@ -73,7 +73,7 @@ impl Generation {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Leader {
     pub(super) node: i32,
-    /// -1 if it is not known, or was not told.
+    /// -1 if it is not known, or was not reported.
     pub(super) epoch: i32,
 }
 
@@ -112,7 +112,7 @@ pub(super) struct Position {
     pub(super) reset: Option<Reset>,
     /// Whether it is known to have existed.
     pub(super) was_seen: bool,
-    /// The log's first offset and its end, as the last answer told them; -1 if unknown.
+    /// The log's first offset and its end in the last response; -1 if unknown.
     pub(super) bounds: (i64, i64),
     /// Whether the offset is in the log, as far as brokers have said it.
     pub(super) evidence: Evidence,
@@ -139,7 +139,7 @@ pub(super) struct Reset {
 /// What a position needs next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Need {
-    /// Nothing until an answer, the caller or another view changes that.
+    /// Nothing until a response, the caller or new metadata changes that.
     Nothing,
     /// A seek.
     Help,
@@ -196,7 +196,7 @@ impl Position {
         }
     }
 
-    /// Starts anew because the caller says so, and keeps what does not depend on the offset.
+    /// Starts again at the caller's request, and keeps what does not depend on the offset.
     pub(super) fn seek(&mut self, generation: Generation, start: Start) {
         *self = Position {
             paused: self.paused,
@@ -208,7 +208,7 @@ impl Position {
         };
     }
 
-    /// Starts anew because there is nothing to read at the offset.
+    /// Starts again because there is nothing to read at the offset.
     pub(super) fn reset(&mut self, generation: Generation, start: Start, reason: &'static str) {
         let before = self.reset.map(|reset| reset.from);
         let from = self.next.or(before).unwrap_or(-1);
@@ -219,8 +219,8 @@ impl Position {
         self.reset = Some(Reset { from, reason });
     }
 
-    /// Goes back to where the log was truncated, as the leader of this epoch says, -1 if it is not known: to an offset, and the epoch
-    /// of what stands before it.
+    /// Goes back to where the log was truncated: to an offset, and the epoch of the record before
+    /// it. `leader_epoch` is the epoch of the leader that reported it, -1 if it is not known.
     pub(super) fn go_back(&mut self, generation: Generation, at: (i64, i32), leader_epoch: i32) {
         let (topic_id, mut epochs) = (self.topic_id, mem::take(&mut self.epochs));
         self.seek(generation, Start::After(at.0, at.1));
@@ -257,7 +257,7 @@ impl Position {
         self.stuck = Some(error);
     }
 
-    /// A broker answered for it.
+    /// A broker responded for it.
     pub(super) fn answered(&mut self) {
         self.failures = 0;
         self.retry_at = None;
@@ -280,7 +280,7 @@ impl Position {
         !is_known
     }
 
-    /// A broker told the offset to read at, and the leader epoch of what is there, or -1.
+    /// A broker returned the offset to read at, and the leader epoch of the record there, or -1.
     pub(super) fn found(&mut self, (offset, leader_epoch): (i64, i32), topic_id: Uuid) {
         self.answered();
         self.fetch_at = Some(offset);
@@ -305,8 +305,8 @@ impl Position {
         is_known && self.replica.nearer().is_none() && self.checked_by != Some(leader)
     }
 
-    /// A broker that was told this leader epoch says that the offset is not in the log; whether it is believed, and nothing is
-    /// left to be given out before it.
+    /// A broker that received this leader epoch reports that the offset is not in the log. Returns
+    /// whether that result counts, and no earlier records remain to be returned.
     pub(super) fn is_lost(&mut self, now: Instant, leader_epoch: i32) -> bool {
         self.is_drained() && self.evidence.deny(now, leader_epoch)
     }
@@ -434,7 +434,7 @@ pub(super) fn absent(topic: &Arc<str>, partition: i32, count: usize) -> Error {
 
 /// The error of a position whose topic was deleted, under `auto.offset.reset=none`.
 pub(super) fn outdated(topic: &Arc<str>, partition: i32) -> Error {
-    let text = "the topic was deleted and created again, and auto.offset.reset is none: seek";
+    let text = "the topic was deleted and created again, and auto.offset.reset=none: seek";
     Error::from_code(ErrorCode::OFFSET_OUT_OF_RANGE, Some(text)).partition_is(topic, partition)
 }
 

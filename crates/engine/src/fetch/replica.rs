@@ -1,31 +1,33 @@
 //! Which replica of a partition is read: its leader, or one that is nearer (KIP-392).
 //!
 //! ```text
-//!  Told ── the leader names a nearer replica ──▶ Nearer ── metadata.max.age.ms, or an error ──▶ Told
-//!   ▲                                              │
-//!   │                                              └── cannot be reached ──▶ Untold ── metadata.max.age.ms ──┐
-//!   └─────────────────────────────────────────────────────────────────────────────────────────────────────────┘
+//!  `Told` ── the leader names a nearer replica ──▶ Nearer ── metadata.max.age.ms, or an error ──▶ `Told`
+//!    ▲                                               │
+//!    │                                               └── cannot be reached ──▶ `Untold` ── metadata.max.age.ms ─┐
+//!    └────────────────────────────────────────────────────────────────────────────────────────────────────────────┘
 //! ```
 //!
-//! A leader that is told the client's rack gives no records once it knows a nearer replica. Where that one cannot be read, the
-//! leader is therefore asked without a word about the rack, and gives them.
+//! A leader that receives the client's rack returns no records once it knows a nearer replica. If
+//! the nearer replica cannot be read, the request to the leader omits the rack, and the leader
+//! returns records.
 
 use std::time::Instant;
 
 /// Where a partition is read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Replica {
-    /// At the leader, which is told the client's rack.
+    /// At the leader, whose requests contain the client's rack.
     #[default]
     Told,
-    /// At the leader, which is not told the client's rack until then.
+    /// At the leader, whose requests omit the client's rack until then.
     Untold(Instant),
     /// At this broker until then.
     Nearer(i32, Instant),
 }
 
 impl Replica {
-    /// Goes back to the leader, and tells it the rack, when the time has come or the nearer broker has gone.
+    /// Goes back to the leader, and sends it the rack, when the time has come or the nearer broker
+    /// has gone.
     pub(super) fn pass(&mut self, now: Instant, is_there: impl Fn(i32) -> bool) {
         let holds = match *self {
             Replica::Told => true,

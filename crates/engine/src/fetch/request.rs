@@ -19,14 +19,14 @@ use crate::fetch::session::Session;
 #[derive(Debug)]
 pub(super) struct SentFetch {
     pub(super) link: LinkId,
-    /// The broker and the lane.
+    /// The broker, and which connection to it.
     pub(super) to: (i32, Lane),
-    /// All that is asked for, whether the request says so or the session does.
+    /// All partitions of the request, those that the session implies included.
     pub(super) spans: Vec<Span>,
     pub(super) session: Session,
 }
 
-/// What a Fetch asks of one partition: records from an offset on.
+/// A row of a Fetch request: records of one partition from an offset on.
 #[derive(Debug)]
 pub(super) struct Span {
     pub(super) key: Key,
@@ -35,13 +35,13 @@ pub(super) struct Span {
     pub(super) partition: i32,
     pub(super) generation: Generation,
     pub(super) offset: i64,
-    /// The end of what consumers may read, as a broker told it last; -1 if none did.
+    /// The end of what consumers may read, as a broker returned it last; -1 if none did.
     pub(super) end: i64,
-    /// Who leads it; the broker is told the epoch, unless that is -1.
+    /// Its leader; the request contains the epoch, unless that is -1.
     pub(super) leader: Leader,
-    /// The epoch of the record before the offset, if the broker is told; else -1.
+    /// The epoch of the record before the offset, if the request contains it; else -1.
     pub(super) last_epoch: i32,
-    /// Whether the broker may be told the client's rack.
+    /// Whether the request may contain the client's rack.
     pub(super) tells_rack: bool,
 }
 
@@ -57,15 +57,15 @@ impl Span {
     }
 }
 
-/// The first version of Fetch that bounds the whole answer (KIP-74). Before it, an answer has as many bytes of each partition as
-/// each may have, so a request is for few of them.
+/// The first version of Fetch with a limit for the whole response (KIP-74). Before it, a response
+/// has as many bytes of each partition as each may have, so a request is for few partitions.
 pub(super) const BOUNDED: i16 = 3;
 
-/// The first version of Fetch that tells a broker the leader's epoch (KIP-320).
+/// The first version of Fetch with the leader's epoch in the request (KIP-320).
 pub(super) const EPOCHS: i16 = 9;
 
-/// The first version of Fetch that tells a broker the epoch of the record before the offset, and says where the logs part if the
-/// broker's is another one (KIP-595).
+/// The first version of Fetch whose request has the epoch of the record before the offset, and
+/// whose response has the offset where the logs diverge (KIP-595).
 pub(super) const DIVERGING: i16 = 12;
 
 /// A Fetch of this version for `spans`, in this order, of at most `allowance` bytes, for which the broker waits at most `wait`. What is larger comes alone: as a whole

@@ -18,13 +18,13 @@ pub(super) fn leave_log(
 ) {
     if policy == OffsetReset::None {
         let offset = position.fetch_at.unwrap_or(-1);
-        let text =
-            format!("offset {offset} is not in the log, and auto.offset.reset is none: seek");
+        let text = format!("offset {offset} is not in the log, and auto.offset.reset=none: seek");
         position.stuck = Some(error.wrap(Kind::Broker, text));
         return;
     }
     position.reset(generation, Start::Reset, "it is not in the log");
-    // A broker may tell of a beginning that it then refuses: without a pause this would go round and round.
+    // A broker may return a beginning and then reject it as out of range: the pause prevents a busy
+    // loop.
     position.retry_at = Some(now + cluster.retry_pause(1));
     position.trouble = Some(error);
     // The topic may be another one by now, which is read from its beginning.

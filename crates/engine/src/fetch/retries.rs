@@ -11,7 +11,8 @@ use crate::error::Error;
 use crate::fetch::position::Position;
 use crate::observe::Observed;
 
-/// Tries partitions again after a pause, with a new view of the cluster. What one answer says of many is told once.
+/// Tries partitions again after a pause, with new metadata. An error of many partitions in one
+/// response is reported once.
 #[derive(Default)]
 pub(super) struct Retries {
     told: Vec<Option<ErrorCode>>,

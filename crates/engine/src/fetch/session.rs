@@ -1,23 +1,25 @@
-//! A fetch session (KIP-227): what a broker was told of the partitions that it is asked for. From the second request on only what
-//! changed is said, and answers leave out the partitions of which there is nothing new.
+//! A fetch session (KIP-227): the partitions that a broker remembers from earlier requests. From
+//! the second request on, only changes are sent, and responses omit the partitions without news.
 //!
 //! ```text
-//!        epoch 0: all is said               epoch 1, 2, 3 ...: what changed
-//!   none ──── answered with an id ────▶ open ──── answered with the same id ────▶ open, one epoch on
+//!        epoch 0: all partitions            epoch 1, 2, 3 ...: changes
+//!   none ──── response with an id ────▶ open ──── response with the same id ────▶ open, next epoch
 //!    ▲ │ ▲                              │  │
-//!    │ │ └── the broker ended it, ──────┘  └── no answer, an error, an answer that is out of step ──▶ lost
+//!    │ │ └── the broker ended it, ──────┘  └── no response, an error, a response that is out of step ──▶ lost
 //!    │ │     or does not know it
-//!    └─┘ answered without an id: the broker has no room
+//!    └─┘ response without an id: the broker has no space
 //!
-//!   lost ── epoch 0 with the old id, which the broker drops: all is said ──▶ as from none
+//!   lost ── epoch 0 with the old id, which the broker drops: all partitions ──▶ as from none
 //! ```
 //!
-//! A session is of one lane, since the broker wants its requests one after the other; whoever waits for an answer owns it. It outlives
-//! connections, at the broker too. Nobody ends it there: a broker that needs the room takes it from sessions that nobody uses.
+//! A session belongs to one connection, since the broker wants its requests one after the other;
+//! the request in flight owns it. It outlives connections, at the broker too. The client never
+//! closes it: a broker that needs the space evicts sessions that are not used.
 //!
-//! What a request does not ask for is forgotten in it: paused partitions, those that are read over another lane, those that wait until
-//! they are tried again. So a broker never sends what there is no room for, and a partition is in two sessions only until
-//! the next request of the one that it left.
+//! A request removes partitions that it does not want from the session: paused partitions, those
+//! that are read over another connection, those that wait for a retry. So a broker never sends
+//! records for which there is no space, and a partition is in two sessions only until the next
+//! request of the session that it left.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -40,7 +42,8 @@ const BEGINS: i32 = 0;
 /// The first offset of a partition's log, and the end of what consumers may read; -1 if unknown.
 type Bounds = (i64, i64);
 
-/// What a broker and one lane know of each other's requests.
+/// The state of a session: what the broker and the client of one connection remember of each
+/// other's requests.
 #[derive(Debug, Default)]
 pub(super) struct Session {
     id: i32,
@@ -59,22 +62,23 @@ type Named<'a> = (&'a Arc<str>, Uuid, i32);
 /// What a partition is called in a session: the topic's id, or zero where topics go by their names.
 type Name = (Uuid, Arc<str>, i32);
 
-/// What the broker knows of a partition, and what it told of it.
+/// The last row sent to the broker for a partition, and the last bounds that it returned.
 #[derive(Debug)]
 struct Told {
     /// Offset, leader epoch, epoch of the last record, most bytes.
     asked: Option<(i64, i32, i32, i32)>,
-    /// It is not told again while it stays: not even if the partition was assigned anew, or sought elsewhere, meanwhile.
+    /// The row is not sent again while the partition stays, even if the partition was reassigned or
+    /// sought elsewhere meanwhile.
     bounds: Bounds,
     round: u64,
 }
 
-/// What an answer is, by all that stands in it beside its rows.
+/// The fields of a response besides its rows.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shape {
     pub(super) code: ErrorCode,
     pub(super) session_id: i32,
-    /// The broker asks the client to stay away for a while.
+    /// The broker throttles the client for a while.
     pub(super) is_throttled: bool,
     /// It has no rows at all.
     pub(super) is_empty: bool,
@@ -84,7 +88,7 @@ pub(super) struct Shape {
     pub(super) has_foreign: bool,
 }
 
-/// What an answer says of the partitions that it leaves out.
+/// The meaning of partitions that a response omits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LeftOut {
     /// It should have named them.
@@ -93,7 +97,7 @@ pub(super) enum LeftOut {
     Unchanged,
     /// Nothing: they are asked for again.
     Unsaid,
-    /// Nothing, and what it says of others is no answer to the request either.
+    /// Nothing, and its other rows are no response to the request either.
     All,
 }
 
@@ -114,7 +118,8 @@ impl Session {
         Some((self.id, self.epoch))
     }
 
-    /// The request that was begun asks for this partition; whether it must say so.
+    /// Adds a partition to the request that was begun; returns whether the request must contain its
+    /// row.
     pub(super) fn ask(&mut self, named: Named, row: &FetchPartition) -> bool {
         let name = self.name(named);
         let asked = Some((
@@ -155,7 +160,7 @@ impl Session {
         topics.collect()
     }
 
-    /// Takes in the answer to the last request.
+    /// Handles the response to the last request.
     pub(super) fn hear(&mut self, answer: Shape) -> LeftOut {
         let goes_on = self.epoch != BEGINS;
         if answer.code.is_error() {
@@ -181,7 +186,7 @@ impl Session {
             self.epoch = epoch.checked_add(1).unwrap_or(1);
         }
         self.id = answer.session_id;
-        // A broker that throttles a client tells it nothing.
+        // A broker that throttles a client returns nothing.
         if (answer.is_throttled && answer.is_empty) || (goes_on && self.id == NONE) {
             LeftOut::Unsaid
         } else if goes_on {
@@ -197,7 +202,7 @@ impl Session {
         self.told.clear();
     }
 
-    /// The broker told this of a partition.
+    /// The broker returned these bounds for a partition.
     pub(super) fn note(&mut self, named: Named, bounds: Bounds) {
         let name = self.name(named);
         if let Some(told) = self.told.get_mut(&name) {
@@ -205,7 +210,7 @@ impl Session {
         }
     }
 
-    /// What the broker told of a partition last.
+    /// The bounds that the broker returned last for a partition.
     pub(super) fn bounds(&self, named: Named) -> Bounds {
         let told = self.told.get(&self.name(named));
         told.map_or((-1, -1), |told| told.bounds)
@@ -217,7 +222,7 @@ impl Session {
     }
 }
 
-/// Whether a code says only that client and broker do not agree on the session.
+/// Whether a code only means that client and broker disagree about the session.
 fn is_of_sessions(code: ErrorCode) -> bool {
     [
         ErrorCode::FETCH_SESSION_ID_NOT_FOUND,

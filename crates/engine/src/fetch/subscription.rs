@@ -1,14 +1,15 @@
-//! What the view of the cluster says of the topics that are read.
+//! The metadata of the topics that are read.
 //!
 //! ```text
-//!   unheard of ── in the view ──▶ known ── another id ──▶ known, made anew
+//!   unheard of ── in the view ──▶ known ── another id ──▶ known, recreated
 //!      │  ▲                        │  ▲
 //!      │  ▲                        ▼  │
 //!      ▼  │ turned up              missing, waited for
 //!    refused: it may not be read, or is proven not to exist
 //! ```
 //!
-//! A followed topic is read whole: its partitions join the assignment as the view tells them.
+//! All partitions of a followed topic are read: each joins the assignment when the metadata
+//! contains it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -29,7 +30,7 @@ pub(super) enum Finding {
     Partitions(Arc<str>, Vec<i32>, Start),
     /// The topic has another id than before.
     Recreated(Arc<str>),
-    /// A topic cannot be read, and the caller must be told.
+    /// A topic cannot be read, and the caller must be notified.
     Refused,
 }
 
@@ -49,7 +50,7 @@ struct Topic {
     /// Partitions found so far, if any were.
     found: Option<usize>,
     id: Uuid,
-    /// Ids before; a broker that lags behind may still tell them.
+    /// Earlier ids; a broker that lags behind may still return them.
     past: Vec<Uuid>,
     was_known: bool,
     /// When it was first wanted.
@@ -143,7 +144,7 @@ impl Subscription {
         self.topics.get(topic).map_or(Uuid::ZERO, |topic| topic.id)
     }
 
-    /// Takes in the view; `is_new` if brokers answered since the last look.
+    /// Handles the metadata; `is_new` is whether brokers responded since the last look.
     pub(super) fn look(&mut self, now: Instant, cluster: &Cluster, is_new: bool) -> Vec<Finding> {
         let view = cluster.view();
         let mut findings = Vec::new();
@@ -207,7 +208,7 @@ impl Topic {
         }
         let may_be_created =
             cluster.config().allow_auto_create_topics && now < self.since + CREATION;
-        // One that was known may be made anew.
+        // A topic that was known may be recreated.
         if self.was_known || may_be_created || !cluster.is_absent(name, self.since) {
             return false;
         }

@@ -1,14 +1,15 @@
 //! Logs that were truncated: a replica that lacked records was elected, and what had been read is no more (KIP-320).
 //!
-//! A leader is told the epoch of the record before the position: by each Fetch where it speaks [`super::request::DIVERGING`], else by
-//! an OffsetForLeaderEpoch after each change of leader (`checks`). It says where that epoch ends in its own log.
+//! A leader receives the epoch of the record before the position: in each Fetch if it supports
+//! [`super::request::DIVERGING`], else in an OffsetForLeaderEpoch after each change of leader
+//! (`checks`). It returns where that epoch ends in its own log.
 //!
 //! ```text
-//!  the leader says that the epoch ends ──┬── at the position or behind it, as epoch e ──▶ the same log
+//!  the leader returns that the epoch ends ─┬── at the position or later, as epoch e ─────▶ the same log
 //!                                        ├── before the position ───────────────────────▶ truncated there
 //!                                        ├── as an earlier epoch, and records of e were read ──▶ truncated where those began
 //!                                        ├── as an earlier epoch, and none were read ───▶ e has no records: the earlier epoch counts
-//!                                        └── nowhere: it knows no such epoch ───────────▶ truncated, nobody knows where
+//!                                        └── nowhere: it knows no such epoch ───────────▶ truncated, at an unknown offset
 //! ```
 //!
 //! Java looks at the offset alone, and so reads on where a log was truncated and has grown past the position since: in the case of
@@ -39,7 +40,8 @@ pub(super) enum Finding {
     Truncated(Option<i64>),
 }
 
-/// What follows for a position at `offset` from where the leader says that the epoch before it ends.
+/// What follows for a position at `offset` from the end offset that the leader returned for the
+/// epoch before it.
 pub(super) fn judge(epochs: &Epochs, offset: i64, end: EpochEnd) -> Finding {
     let Some(run) = epochs.before(offset) else {
         return Finding::Same;
@@ -59,7 +61,7 @@ pub(super) fn judge(epochs: &Epochs, offset: i64, end: EpochEnd) -> Finding {
     }
 }
 
-/// A partition whose log was truncated, as its leader of an epoch says.
+/// A partition whose log was truncated, as reported by its leader of an epoch.
 #[derive(Debug)]
 pub(super) struct Truncated<'a> {
     pub(super) topic: &'a Arc<str>,
@@ -90,8 +92,9 @@ impl<'a> Truncated<'a> {
         }
     }
 
-    /// Follows `auto.offset.reset`, now that the caller has everything that was fetched: goes back to where the logs part, or, if
-    /// nobody knows where, to where the policy says. Under `none` it is an error until a seek.
+    /// Follows `auto.offset.reset`, after the caller has received everything that was fetched: goes
+    /// back to where the logs diverge, or, if that is unknown, to the offset that the policy
+    /// selects. Under `none` it is an error until a seek.
     pub(super) fn leave(
         self,
         now: Instant,
@@ -117,7 +120,7 @@ impl<'a> Truncated<'a> {
             None => position.reset(generation, Start::Reset, "the log was truncated"),
         }
         cluster.context.changes.tell(Change::Position);
-        // A broker may tell of one end after the other: without a pause this would go round and round.
+        // A broker may return ever new ends: the pause prevents a busy loop.
         position.retry_at = Some(now + cluster.retry_pause(1));
     }
 

@@ -1,8 +1,8 @@
-//! The question to the caller's assignors that is open, if there is one.
+//! The open request to the caller's assignors, if there is one.
 
 use crate::group::assignor::Question;
 
-/// A question's number, by which a reply that comes too late is known.
+/// The number of a request to the caller's assignors, by which a late reply is recognized.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QuestionId(u64);
 
@@ -21,7 +21,7 @@ impl Asking {
         self.untaken = Some(question);
     }
 
-    /// Whether a caller has to take a question.
+    /// Whether a request waits for a caller to take it.
     pub(super) fn has_question(&self) -> bool {
         self.untaken.is_some()
     }

@@ -27,9 +27,10 @@ pub(super) struct Classic {
     pub(super) lead: Option<Lead>,
     /// What the caller's assignors are asked.
     pub(super) asking: Asking,
-    /// What the caller's assignors want told in the next JoinGroup, in their order; `None` until they were asked.
+    /// The user data of the caller's assignors for the next JoinGroup, in their order; `None` until
+    /// they were called.
     pub(super) user_data: Option<Vec<Option<Bytes>>>,
-    /// The question what members have, of a leader that did not assign it.
+    /// The call that requests what members have, of a leader that did not assign it.
     pub(super) describing: Option<CallId>,
     pub(super) heartbeats: Heartbeats,
 }

@@ -22,14 +22,14 @@ pub struct CommitId(u64);
 #[derive(Debug, Default)]
 pub(super) struct Commits {
     next: u64,
-    /// What waits for the one under way.
+    /// The pending commit, which is sent when the running one ends.
     waiting: Option<Commit>,
     running: Option<Running>,
     ended: FxHashMap<CommitId, Result<(), Error>>,
     stale: Option<Stale>,
 }
 
-/// An epoch was over when it was named in a commit: what waits is sent with the next one (KIP-848).
+/// An epoch that a commit named was stale: pending offsets are sent with the next epoch (KIP-848).
 #[derive(Debug)]
 struct Stale {
     epoch: i32,
@@ -44,7 +44,7 @@ struct Running {
     commit: Commit,
     /// Who commits.
     member: GroupMetadata,
-    /// The member has joined anew, or left, since.
+    /// The member has rejoined, or left, since.
     is_over: bool,
 }
 
@@ -88,7 +88,7 @@ impl Commits {
         id
     }
 
-    /// Sends what waits, as this member, unless a commit is under way.
+    /// Sends pending offsets, as this member, unless a commit is in flight.
     pub(super) fn pump(&mut self, now: Instant, core: &mut Core, member: &GroupMetadata) {
         if self.running.is_some() {
             return;
@@ -130,7 +130,8 @@ impl Commits {
         });
     }
 
-    /// Gives up what waits: its partitions are no longer the member's. What is under way is not repeated either.
+    /// Fails the pending commit: its partitions are no longer the member's. The running commit is
+    /// not repeated either.
     pub(super) fn refuse_waiting(&mut self, core: &mut Core, error: &Error) {
         self.stale = None;
         if let Some(running) = &mut self.running {
@@ -148,7 +149,7 @@ impl Commits {
         commits.any(|it| it.offsets.keys().any(|it| partitions.contains(it)))
     }
 
-    /// Gives up what waits of these partitions: they are no longer the member's.
+    /// Fails the pending offsets of these partitions: they are no longer the member's.
     pub(super) fn refuse_waiting_of(
         &mut self,
         core: &mut Core,

@@ -40,7 +40,8 @@ impl CommittedLookups {
         self.wanted.extend(sought);
     }
 
-    /// Asks for what is wanted; as this member, if brokers know it by its epoch.
+    /// Requests the committed offsets that are wanted; as this member, if brokers know it by its
+    /// epoch.
     pub(super) fn pump(
         &mut self,
         now: Instant,
@@ -118,7 +119,8 @@ impl CommittedLookups {
     }
 }
 
-/// The coordinator knows the member by another epoch, or not any more: heartbeats tell which.
+/// The coordinator knows the member by another epoch, or not any more: the next heartbeat shows
+/// which.
 fn is_of_another_epoch(error: &Error) -> bool {
     matches!(
         error.code(),

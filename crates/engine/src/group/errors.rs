@@ -15,7 +15,7 @@ pub(crate) enum Consequence {
     Again,
     /// The member joins the rebalance that is under way.
     Rejoin,
-    /// The group goes on without the member, which joins anew; it keeps its id.
+    /// The group continues without the member, which rejoins; it keeps its id.
     LoseGeneration,
     /// As above, and its id means nothing any more.
     LoseId,
@@ -47,7 +47,8 @@ pub(crate) fn consequence(error: &Error) -> Consequence {
 /// What follows from an error for who is a member already.
 pub(crate) fn consequence_inside(error: &Error) -> Consequence {
     match error.code() {
-        // The group is gone, or another has its id: who joins makes it anew, or hears whose it is.
+        // The group is gone, or is of another type: a join recreates it, or returns the error of
+        // its type.
         Some(ErrorCode::GROUP_ID_NOT_FOUND) => Consequence::LoseId,
         _ => consequence(error),
     }
@@ -137,14 +138,14 @@ pub(super) fn not_a_member(group: &Arc<str>) -> Error {
     Error::new(Kind::CommitFailed, text).group_is(group)
 }
 
-/// A commit while the partitions are given up for a rebalance.
+/// A commit while the partitions are revoked for a rebalance.
 pub(super) fn rebalancing(group: &Arc<str>) -> Error {
     let text =
         "nothing was committed: the group rebalances. Poll, and commit what is assigned then";
     Error::new(Kind::CommitFailed, text).group_is(group)
 }
 
-/// A commit that was not sent before its partitions were given up.
+/// A commit that was not sent before its partitions were revoked.
 pub(super) fn given_up(group: &Arc<str>) -> Error {
     let text = "partitions of this commit were given up for other members before it could be sent, and are read from the last commit \
                 on: poll, and commit what is assigned then";

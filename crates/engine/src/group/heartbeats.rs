@@ -1,4 +1,4 @@
-//! When the coordinator hears of the member.
+//! When to send heartbeats to the coordinator.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use crate::part::Core;
 #[derive(Debug)]
 pub(super) struct Heartbeats {
     interval: Duration,
-    /// How long an answer is worth waiting for.
+    /// The timeout for the response.
     patience: Duration,
     next: Option<Instant>,
     /// The one under way, and whose it is. A static member that joins again gets another id in the same generation (KIP-345).

@@ -1,4 +1,4 @@
-//! Who the member is, and who callers are told that it is.
+//! The identity of the member, and the identity that is returned to callers.
 
 use std::sync::Arc;
 

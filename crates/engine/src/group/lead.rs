@@ -27,14 +27,17 @@ pub(super) struct Lead {
     asked: Topics,
     /// The number of partitions of each topic, as it was when they were assigned.
     counts: BTreeMap<Arc<str>, usize>,
-    /// Members have what is to be others': it is nobody's until they have given it up, and join anew (KIP-429).
+    /// Members own partitions that are to go to others: these partitions are assigned to nobody
+    /// until their owners have revoked them and rejoined (KIP-429).
     withholds: bool,
-    /// Another process with its instance id assigned, and nothing is assigned anew (KIP-814).
+    /// An earlier process with its instance id made the assignment, and nothing is assigned again
+    /// (KIP-814).
     is_heir: bool,
 }
 
 impl Lead {
-    /// Takes in what the members told. The bytes of each come from any client: one whose subscription does not decode gets nothing.
+    /// Takes in the metadata of the members. The bytes of each come from any client: a member whose
+    /// subscription does not decode gets nothing.
     pub(super) fn new(
         now: Instant,
         cluster: &mut Cluster,

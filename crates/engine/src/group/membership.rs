@@ -1,4 +1,4 @@
-//! When a member joins, gives up partitions, commits and leaves; how it joins, by each protocol, stand in the files of this folder.
+//! State machine of a group member: join, revoke, commit, leave. The steps of each protocol are in the files of this folder.
 
 mod classic;
 mod consumer;
@@ -54,9 +54,9 @@ enum Protocol {
 enum State {
     /// Not a member, or one that is to join again: nothing is under way.
     Unjoined,
-    /// Offsets are committed before partitions are given up.
+    /// Offsets are committed before partitions are revoked.
     Committing(After),
-    /// Listeners are told what is given up.
+    /// Listeners are notified of the revoked partitions.
     Revoking,
     Joining(CallId),
     /// As leader, until the topics of all members are known.
@@ -64,7 +64,7 @@ enum State {
     /// An assignor of the caller's is asked, before the member joins or as leader.
     Asking,
     Syncing(CallId),
-    /// Partitions of the new assignment's predecessor have to go (KIP-429, KIP-848), once a caller says how far they were read.
+    /// Partitions that the new assignment lacks are dropped (KIP-429, KIP-848), once a caller reports their positions.
     Dropping {
         dropped: Vec<TopicPartition>,
         added: Vec<TopicPartition>,
@@ -89,7 +89,7 @@ pub(crate) struct Membership {
     config: Arc<Config>,
     group: Arc<str>,
     identity: Identity,
-    /// `None` until brokers tell which they have, if that decides.
+    /// `None` until brokers return the protocols that they support, if that decides.
     protocol: Option<Protocol>,
     classic: Classic,
     session: Session,
@@ -107,7 +107,7 @@ pub(crate) struct Membership {
     committed_lookups: CommittedLookups,
     poll_deadline: PollDeadline,
     next_auto_commit: Option<Instant>,
-    /// Partitions that are given up wait no longer for commits.
+    /// The deadline of commits: after it, partitions are revoked without waiting for them.
     commit_until: Option<Instant>,
     trouble: Option<Error>,
     failures: u32,
@@ -175,7 +175,7 @@ impl Membership {
             return Err(no_regex());
         }
         let before = self.wanted.take();
-        // First wanted anew, so that topics that stay are not forgotten in between.
+        // The new topics are wanted before the old ones are released, so that topics in both are not forgotten in between.
         self.wanted = Some(Wanted::new(now, cluster, selection, before.as_ref()));
         if let Some(before) = before {
             before.release(cluster);
@@ -190,7 +190,7 @@ impl Membership {
         self.wanted.is_some()
     }
 
-    /// Has the member leave: partitions are given up as for a rebalance, while a caller polls or waits for the end of this.
+    /// Makes the member leave: partitions are revoked as for a rebalance, while a caller polls or waits for the end of this.
     pub(crate) fn leave(&mut self, core: &mut Core, deadline: Instant) {
         self.leaving = Some(deadline);
         match self.state {
@@ -263,7 +263,7 @@ impl Membership {
         awaited: bool,
     ) -> Result<CommitId, Error> {
         if self.wanted.is_some() {
-            // Who joins has given up everything.
+            // A member that joins has revoked everything.
             let joins_with_nothing = self.is_eager() || self.is_consumer();
             if joins_with_nothing && self.is_between_generations() {
                 return Err(rebalancing(&self.group));
@@ -318,7 +318,7 @@ impl Membership {
         }
     }
 
-    /// Whether nothing may be given out until a listener was told, or offsets were committed.
+    /// Whether no records may be returned until a listener was notified, or offsets were committed.
     pub(crate) fn is_held(&self) -> bool {
         let prepares = matches!(self.state, State::Committing(_) | State::Revoking);
         prepares || !self.ownership.is_told()
@@ -329,12 +329,12 @@ impl Membership {
         self.ownership.next()
     }
 
-    /// The next change that listeners have to be told, after which [`Membership::told`] is called.
+    /// The next change for listeners, after which [`Membership::told`] is called.
     pub(crate) fn take_rebalance(&mut self, now: Instant) -> Option<Rebalance> {
         self.ownership.take(now)
     }
 
-    /// Listeners were told what [`Membership::take_rebalance`] gave.
+    /// Listeners were notified of the change from [`Membership::take_rebalance`].
     pub(crate) fn told(&mut self, now: Instant, meters: &mut Meters) {
         let Some((began, change)) = self.ownership.told() else {
             return;
@@ -500,7 +500,7 @@ impl Membership {
         self.protocol == Some(Protocol::Consumer)
     }
 
-    /// Whether a rebalance gives up everything.
+    /// Whether a rebalance revokes everything.
     fn is_eager(&self) -> bool {
         !self.is_consumer() && self.classic.rebalances == RebalanceProtocol::Eager
     }
@@ -594,7 +594,7 @@ impl Membership {
                     self.tell(core, Rebalance::Revoked(dropped));
                     // Who joins by the consumer protocol takes what is assigned by then.
                     if !self.is_consumer() {
-                        self.rejoin = Some("partitions were given up for other members");
+                        self.rejoin = Some("partitions were revoked for other members");
                         self.tell(core, Rebalance::Assigned(added));
                     }
                 }
@@ -632,8 +632,7 @@ impl Membership {
         true
     }
 
-    /// Until when commits may take before partitions are given up: waiting for them must not use up the time in which the group
-    /// waits for this member.
+    /// The deadline of commits before partitions are revoked: they must not use up the time in which the group waits for this member.
     fn commits_at_most(&self, now: Instant) -> Instant {
         let latest = now + self.config.max_poll_interval / 2;
         self.leaving.map_or(latest, |leaving| leaving.min(latest))
@@ -668,7 +667,7 @@ impl Membership {
         self.state = State::Committing(After::GiveUp);
     }
 
-    /// Tells what has to be given up before the member joins.
+    /// Notifies listeners of what is revoked before the member joins.
     fn give_up(&mut self, core: &mut Core) {
         self.state = State::Revoking;
         // Who joins by the consumer protocol comes with nothing.
@@ -777,8 +776,8 @@ impl Membership {
         self.classic.asking.drop_question();
         self.release_lead(&mut core.cluster);
         self.is_lost = true;
-        self.rejoin = Some("the member is to join anew");
-        // What was to be given up is given up with all the rest, and what was to be added is not its own any more.
+        self.rejoin = Some("the member must rejoin");
+        // All partitions are lost, also those that were to be revoked; and those that were to be added are not the member's any more.
         self.ownership.drop_untold();
         let error = not_a_member(&self.group);
         self.commits.refuse_waiting(core, &error);
@@ -795,7 +794,7 @@ impl Membership {
         self.lose(core, true, &text);
     }
 
-    /// Tells the coordinator that the member goes, if it has to hear of that.
+    /// Notifies the coordinator that the member leaves, if it needs to know.
     fn say_goodbye(
         &mut self,
         now: Instant,
@@ -857,13 +856,13 @@ impl Membership {
         core.cluster.context.changes.tell(Change::Group);
     }
 
-    /// A heartbeat was refused, or not answered: whether it is to be repeated soon.
+    /// A heartbeat was refused, or got no response: whether it is to be repeated soon.
     fn unheard(&mut self, core: &mut Core, error: Error) -> bool {
         match consequence_inside(&error) {
             // JoinGroup makes a generation out of date.
             Consequence::LoseGeneration if matches!(self.state, State::Joining(_)) => {}
             Consequence::Rejoin => {
-                // While the leader assigns, the others are told this, too.
+                // While the leader assigns, the coordinator returns this to the others, too.
                 if matches!(self.state, State::Stable) && !self.is_consumer() {
                     self.rejoin.get_or_insert("the group rebalances");
                 }
@@ -888,7 +887,7 @@ impl Membership {
         core.cluster.context.changes.tell(Change::Records);
     }
 
-    /// A commit tells as much about the membership as a heartbeat does, unless it was one of an earlier generation.
+    /// An error of a commit means as much for the membership as that of a heartbeat, unless the commit was one of an earlier generation.
     fn commit_refused(
         &mut self,
         now: Instant,
@@ -932,7 +931,7 @@ impl Membership {
         }
         self.must_compare = false;
         if self.protocol == Some(Protocol::Consumer) {
-            // The next heartbeat says which they are.
+            // The next heartbeat contains them.
             self.session.compare_again();
         } else if !wanted.names().eq(self.classic.joined.iter()) {
             self.rejoin = Some("the topics that this member wants have changed");
@@ -946,7 +945,7 @@ impl Membership {
         }
     }
 
-    /// Tells callers, and loops over records, what waits for a poll; asks to be called when something will.
+    /// Notifies callers, and loops over records, that something needs a poll; sets the alarm for the time when something will.
     fn wait(&mut self, now: Instant, core: &mut Core) {
         let waits = self.wants_given(now);
         if waits && !self.was_waiting {

@@ -7,33 +7,35 @@
 //!  unjoined ───────────────▶ preparing ──▶ joining ──────────▶ leading ─────────────────────┐
 //!     ▲                       ▲   │ ▲          │                                             ▼
 //!     │                       │   │ │          └── not the leader ──────────────────────▶ syncing
-//!     │        a caller polls │   │ └── offsets committed, listeners told                    │ SyncGroup
+//!     │        a caller polls │   │ └── offsets committed, listeners notified                │ SyncGroup
 //!     │                       │   ▼                                                          ▼
-//!     │                       │  leaving (close, unsubscribe) ──▶ unjoined        assigned: listeners told at the next poll
+//!     │                       │  leaving (close, unsubscribe) ──▶ unjoined        assigned: listeners notified at the next poll
 //!     │                       │                                                              │
 //!     │                       └── rebalance wanted: by the coordinator, a changed topic ◀── stable, with heartbeats
 //!     └── lost: the coordinator does not know the member, or no caller polled for max.poll.interval.ms ◀┘
 //! ```
 //!
-//! Whatever changes what a caller owns happens while a caller polls, so that no partition goes to another member while its
-//! records are being worked on. Heartbeats, commits and the rest of a rebalance that was begun need no caller; an attempt to join
-//! that failed is repeated while one polls.
-//! Preparing commits what callers were given, tells listeners of what is given up, and gives it up: everything in the eager
-//! protocol, and in the cooperative one (KIP-429) only topics that are wanted no more; there a new assignment names the rest.
+//! The partitions that a caller owns change only while a caller polls, so that no partition goes to
+//! another member while its records are being worked on. Heartbeats, commits and the rest of a
+//! rebalance that was begun need no caller; a failed attempt to join is repeated while one polls.
+//! The state `preparing` commits the positions of callers, notifies listeners of the revoked
+//! partitions, and revokes them: all partitions in the eager protocol, and in the cooperative one
+//! (KIP-429) only those of topics that are no longer wanted; there the new assignment decides about
+//! the rest.
 //!
-//! With the consumer protocol (KIP-848) the coordinator assigns, and tells in answers to heartbeats:
+//! With the consumer protocol (KIP-848) the coordinator assigns, in its responses to heartbeats:
 //!
 //! ```text
 //!             a caller polls            heartbeat of epoch 0                      another assignment takes some away
 //!  unjoined ───────────────▶ preparing ─────────────────────▶ joining ──▶ stable ───────────────────────────────────▶ dropping
-//!     ▲                       ▲   │                                        ▲  │ another one only adds: listeners told   │
+//!     ▲                       ▲   │                                        ▲  │ only additions: listeners notified      │
 //!     │                       │   ▼                                        └──┤                       a caller polls    ▼
-//!     │                       │  leaving: epoch -1 or -2                      └── acknowledged ◀── listeners told ◀── committing
+//!     │                       │  leaving: epoch -1 or -2                      └── acknowledged ◀ listeners notified ◀ committing
 //!     └── lost: fenced, not known, or no caller polled for max.poll.interval.ms ◀┘
 //! ```
 //!
-//! A member stays one while it gives partitions up; `session` has what the two know of each other. With `group.protocol=auto` the first
-//! broker that is connected decides which of both it is, once.
+//! A member stays one while it revokes partitions; `session` has what member and coordinator know of
+//! each other. With `group.protocol=auto` the first broker that is connected decides which protocol it is, once.
 //!
 //! Only one commit is under way at a time, and those that wait become one, so that no retry overtakes a later commit.
 //!
@@ -42,17 +44,17 @@
 //! | file | its reason |
 //! |---|---|
 //! | `assignor` | who gets which partition |
-//! | `pulse` | what the engine and a loop over records tell each other without a lock |
+//! | `pulse` | two flags between the engine and a loop over records, without a lock |
 //! | `poll_deadline` | whether the application still polls |
 //! | `wanted` | which topics the member wants |
 //! | `commits` | commits of offsets, one after the other |
 //! | `committed_lookups` | where partitions begin that were committed before |
-//! | `ownership` | what callers own, and what listeners are still to be told of it |
-//! | `identity` | who the member is, and who callers are told that it is |
-//! | `strategy` | an assignor that a member offers: one of ottla's, or one of the caller's |
-//! | `asking` | the question to the caller's assignors that is open |
+//! | `ownership` | what callers own, and the pending changes for listeners |
+//! | `identity` | the identity of the member, and the one that is returned to callers |
+//! | `strategy` | an assignor that a member offers: built in, or the caller's |
+//! | `asking` | the open request to the caller's assignors |
 //! | `lead` | what only the leader does |
-//! | `heartbeats` | when the coordinator hears of the member |
+//! | `heartbeats` | when to send heartbeats to the coordinator |
 //! | `classic` | what a member of the classic protocol keeps of its generation |
 //! | `session` | what a member of the consumer protocol and its coordinator know of each other |
 //! | `errors` | what an error of the coordinator means, and what to do about it |

@@ -1,11 +1,11 @@
-//! What callers own, and what listeners are still to be told of it.
+//! What callers own, and the pending changes for listeners.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Instant;
 
 use crate::group::assignor::TopicPartition;
 
-/// A change of what a caller owns, which its listeners are told.
+/// A change of what a caller owns, which its listeners receive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Rebalance {
     /// These partitions were added; none if the assignment has no new ones.
@@ -21,7 +21,7 @@ pub enum Rebalance {
 pub(super) struct Ownership {
     owned: BTreeSet<TopicPartition>,
     untold: VecDeque<Rebalance>,
-    /// What a listener is being told, since when.
+    /// The change that a listener handles now, and since when.
     telling: Option<(Instant, Rebalance)>,
     /// The fetcher does not know yet what is owned now.
     is_news: bool,
@@ -46,7 +46,7 @@ impl Ownership {
         self.untold.front().filter(|_| self.telling.is_none())
     }
 
-    /// What listeners are told next; [`Ownership::told`] follows.
+    /// The next change for listeners; [`Ownership::told`] follows.
     pub(super) fn take(&mut self, now: Instant) -> Option<Rebalance> {
         if self.telling.is_some() {
             return None;
@@ -60,7 +60,8 @@ impl Ownership {
         Some(change)
     }
 
-    /// Listeners were told what [`Ownership::take`] gave: what it was, and when that began.
+    /// Listeners were notified of the change from [`Ownership::take`]: returns the change, and when
+    /// its handling began.
     pub(super) fn told(&mut self) -> Option<(Instant, Rebalance)> {
         let told = self.telling.take()?;
         if let Rebalance::Revoked(gone) | Rebalance::Lost(gone) = &told.1 {
@@ -89,12 +90,12 @@ impl Ownership {
             .retain(|told| !matches!(told, Rebalance::Assigned(_)));
     }
 
-    /// What was to be told is not so any more.
+    /// Drops the pending changes: they are no longer true.
     pub(super) fn drop_untold(&mut self) {
         self.untold.clear();
     }
 
-    /// Callers own nothing any more, and nobody is told.
+    /// Callers own nothing any more, and nobody is notified.
     pub(super) fn clear(&mut self) {
         *self = Ownership {
             is_news: true,

@@ -1,4 +1,4 @@
-//! What the engine and a loop over records tell each other without the engine's lock.
+//! Flags between the engine and a loop over records, without the engine's lock.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

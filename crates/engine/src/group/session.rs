@@ -1,14 +1,18 @@
 //! What a member of the consumer protocol and its coordinator know of each other (KIP-848).
 //!
-//! The coordinator assigns, and says so in answers to heartbeats; the member makes it so, and says that in a heartbeat of its own:
+//! The coordinator assigns, in its responses to heartbeats. The member applies the assignment, and
+//! acknowledges it in a heartbeat of its own:
 //!
 //! ```text
-//!  target ── names of its topics known ──▶ next: listeners told, while a caller polls ──▶ owned ──▶ acknowledged
+//!  target ── names of its topics known ──▶ next: listeners notified, while a caller polls ──▶ owned ──▶ acknowledged
 //! ```
 //!
-//! A heartbeat declares what changed since the last one that was answered, and all of it after one that was not. Who declares
-//! everything is told all that it is assigned; who does not is told once, when that changes. So for a time after a heartbeat without
-//! an answer each one declares everything: the coordinator may still get that one, and answer it to nobody.
+//! A heartbeat declares what changed since the last heartbeat that got a response, and everything
+//! after one that got none. The coordinator returns the whole assignment to a member that declares
+//! everything, and to other members once, when it changes. This sequence would lose an assignment:
+//! a heartbeat gets no response in time, the next one declares only changes, the coordinator then
+//! handles the first one late, and its response with the assignment is lost. So for a time after a
+//! heartbeat without a response each one declares everything.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -23,10 +27,10 @@ use crate::group::assignor::TopicPartition;
 use crate::group::wanted::Wanted;
 use crate::part::Core;
 
-/// A coordinator that asks for heartbeats more often is not obeyed.
+/// A coordinator that requests shorter intervals is not obeyed.
 const SHORTEST_INTERVAL: Duration = Duration::from_millis(10);
 
-/// For how many times as long as its answer is waited for a heartbeat may be on its way.
+/// A heartbeat may be in flight for this many times its timeout.
 const WAYS: u32 = 2;
 
 #[derive(Debug, Default)]
@@ -53,7 +57,7 @@ pub(super) struct Session {
     owes_news: bool,
     /// What callers own, and listeners know of.
     owned: BTreeSet<IdPartition>,
-    /// What callers will own when listeners were told.
+    /// What callers will own after listeners are notified.
     next: Option<BTreeSet<IdPartition>>,
     /// The names of the topics in all of these.
     names: BTreeMap<Uuid, Arc<str>>,
@@ -70,7 +74,7 @@ pub(super) struct Session {
 #[derive(Debug)]
 pub(super) struct Beat {
     pub(super) epoch: i32,
-    /// What is declared once it is answered.
+    /// What is declared once the response comes.
     pub(super) declared: Declaration,
     /// From when on it does not come to the coordinator any more, if it has not yet.
     pub(super) lost_at: Option<Instant>,
@@ -91,7 +95,7 @@ impl Session {
         }
     }
 
-    /// The member is to join anew, with nothing. What it said before may still be on its way.
+    /// The member is to rejoin, with nothing. Its earlier heartbeats may still be in flight.
     pub(super) fn begin_anew(&mut self) {
         if let Some((_, beat)) = self.running.take() {
             self.went_astray(beat.lost_at);
@@ -104,7 +108,8 @@ impl Session {
 
     // --- heartbeats
 
-    /// What the next heartbeat declares, at `now` or when it is due; `None` if it is not, and then asks to be called.
+    /// What the next heartbeat declares; `None` if none is due at `now`, and then sets the alarm
+    /// for the next.
     pub(super) fn due(
         &mut self,
         now: Instant,
@@ -126,7 +131,7 @@ impl Session {
             cluster.set_alarm(next);
             return None;
         }
-        // The first one after that time says what came until then.
+        // The first heartbeat after that time declares what came until then.
         match self.strays_until {
             Some(until) => {
                 self.strays_until = Some(until).filter(|until| *until > now);
@@ -136,7 +141,8 @@ impl Session {
         }
     }
 
-    /// Whether the coordinator is to hear what callers own: until listeners were told, they own what they owned.
+    /// Whether a heartbeat must acknowledge what callers own: until listeners are notified, they
+    /// own what they owned.
     fn acknowledges(&self) -> bool {
         self.must_acknowledge && self.next.is_none() && !self.is_new
     }
@@ -181,8 +187,9 @@ impl Session {
         }
     }
 
-    /// What the member says that it has: also what is assigned to it, and may be told to callers at any moment, as when the name
-    /// of its topic is found. The coordinator does not give it to another member before this one says otherwise.
+    /// What the member declares to have: also what is assigned to it, and may become a caller's at
+    /// any moment, as when the name of its topic is found. The coordinator does not give it to
+    /// another member before this one declares otherwise.
     fn held(&self) -> BTreeSet<IdPartition> {
         let next = self.next.iter().flatten();
         let all = self.owned.iter().chain(next).chain(&self.target);
@@ -216,12 +223,12 @@ impl Session {
         Some(beat)
     }
 
-    /// Nobody waits any more for the answer to a heartbeat that may be on its way until then.
+    /// Nobody waits any more for the response to a heartbeat that may be in flight until then.
     pub(super) fn went_astray(&mut self, lost_at: Option<Instant>) {
         self.strays_until = self.strays_until.max(lost_at);
     }
 
-    /// A heartbeat was answered.
+    /// A heartbeat got its response.
     pub(super) fn heard(&mut self, now: Instant, declared: Declaration, standing: &mut Standing) {
         let told = declared.owned.clone();
         let known = self.declared.get_or_insert_default();
@@ -233,14 +240,15 @@ impl Session {
         if let Some(assigned) = standing.assigned.take() {
             self.target = assigned;
             self.is_new = true;
-            // A coordinator that assigns in every answer would be asked without a pause.
+            // A coordinator that assigns in every response would get heartbeats without a pause.
             self.must_acknowledge |= told != Some(self.held());
             self.lacks_names = true;
             self.forget_names();
         }
     }
 
-    /// A heartbeat was not answered, or refused: whether the coordinator took it in is not known, and the next comes after this pause.
+    /// A heartbeat got no response, or was refused: it is not known whether the coordinator handled
+    /// it, and the next comes after this pause.
     pub(super) fn failed(&mut self, now: Instant, pause: Duration) {
         self.declared = None;
         self.is_paused = true;
@@ -351,14 +359,15 @@ impl Session {
         self.is_new
     }
 
-    /// Gives up what was to be owned next: no listener was told.
+    /// Drops what was to be owned next: no listener was notified.
     pub(super) fn take_back(&mut self) {
         if self.next.take().is_some() {
             self.must_acknowledge = true;
         }
     }
 
-    /// The partitions that listeners were told to be given up, and of which the coordinator has not heard that yet.
+    /// The partitions that listeners were notified to be revoked, and whose revocation the
+    /// coordinator does not know yet.
     pub(super) fn given_up(&self) -> BTreeSet<TopicPartition> {
         let next = self.next.as_ref();
         let gone = next.map(|next| self.owned.difference(next));
@@ -368,7 +377,8 @@ impl Session {
             .collect()
     }
 
-    /// Whether the coordinator takes it for the member's: it was not told yet that callers have given it up.
+    /// Whether the coordinator considers it the member's: no heartbeat has declared yet that
+    /// callers have revoked it.
     pub(super) fn owns(&self, (topic, number): &TopicPartition) -> bool {
         let mut owned = self.owned.iter();
         owned.any(|(id, it)| it == number && self.names.get(id) == Some(topic))
@@ -378,10 +388,11 @@ impl Session {
         Some((Arc::clone(self.names.get(id)?), *number))
     }
 
-    /// Listeners were told: callers own what they were to own.
+    /// Listeners were notified: callers own what they were to own.
     pub(super) fn settle(&mut self) {
         if let Some(next) = self.next.take() {
-            // What comes in the place of what was given up is looked up only now, as the coordinator may have gone on.
+            // The partitions that replace the revoked ones are looked up only now, as the
+            // coordinator may have changed the assignment.
             self.owes_news = !self.owned.is_subset(&next);
             self.is_new |= self.owes_news;
             self.owned = next;
@@ -389,8 +400,9 @@ impl Session {
         }
     }
 
-    /// What has to change for callers to own what is assigned, as far as topics have names and are wanted; `None` if nothing has.
-    /// What has to be given up comes first, and alone. Once listeners were told, [`Session::settle`] follows.
+    /// What has to change for callers to own what is assigned, as far as topics have names and are
+    /// wanted; `None` if nothing has. Revoked partitions come first, and alone. After listeners
+    /// were notified, [`Session::settle`] follows.
     pub(super) fn compare(&mut self, wanted: &Wanted) -> Option<Changed> {
         self.is_new = false;
         let target = self.target.iter();

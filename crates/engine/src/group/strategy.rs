@@ -1,4 +1,4 @@
-//! An assignor that a member offers: one of ottla's, or one of the caller's.
+//! An assignor that a member offers: built in, or the caller's.
 
 use std::sync::Arc;
 

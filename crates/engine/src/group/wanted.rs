@@ -68,8 +68,9 @@ pub(crate) struct Wanted {
 }
 
 impl Wanted {
-    /// `before` is what was wanted until now: until all topics are listed, a pattern stands for those of them that it matches, so
-    /// that nothing is given up that is wanted again a moment later.
+    /// `before` is what was wanted until now. Until all topics are listed, a pattern stands for the
+    /// topics of `before` that it matches, so that no partition is revoked that is wanted again a
+    /// moment later.
     pub(crate) fn new(
         now: Instant,
         cluster: &mut Cluster,
@@ -170,7 +171,7 @@ impl Wanted {
             Some(Ok(listed)) => {
                 let listed = listed.topics.iter().filter(|topic| !topic.is_internal);
                 let names = listed.filter_map(|topic| topic.name.as_deref());
-                // Brokers before 0.10.1 do not tell which are internal.
+                // Brokers before 0.10.1 do not return which topics are internal.
                 let names = names.filter(|name| !INTERNAL.contains(name) && pattern.matches(name));
                 let names = names.map(Arc::from).collect();
                 self.is_known = true;
@@ -199,7 +200,7 @@ impl Wanted {
         self.refused.retain(|name| topics.contains_key(name));
     }
 
-    /// Takes in a view of the cluster; whether a caller has to be told something.
+    /// Takes in the cluster's metadata; returns whether a caller has to be notified.
     pub(crate) fn look(&mut self, cluster: &Cluster) -> bool {
         let view = cluster.view();
         let before = self.refused.len();

@@ -50,15 +50,15 @@ pub(crate) struct Network {
     pub(crate) renewed: Sensor,
     pub(crate) not_renewed: Sensor,
     pub(crate) requests: Sensor,
-    /// The bytes of each request that was answered, or that was written and has no answer.
+    /// The bytes of each request that got a response, or that was written and gets none.
     pub(crate) sent: Sensor,
-    /// The bytes of each answer.
+    /// The bytes of each response.
     pub(crate) received: Sensor,
-    /// Milliseconds that each answer asked to pause.
+    /// The throttle time of each response in milliseconds.
     pub(crate) throttle: Sensor,
     pub(crate) connections: usize,
     pub(crate) in_flight: usize,
-    /// When the view of the cluster was requested that is in use.
+    /// When the metadata in use was requested.
     pub(crate) view_of: Option<Instant>,
     /// Metrics of the snapshot that is being made.
     pub(crate) metrics: usize,
@@ -95,7 +95,7 @@ pub(crate) struct Sending {
     pub(crate) errors: Sensor,
     pub(crate) splits: Sensor,
     pub(crate) exhausted: Sensor,
-    /// Nanoseconds that callers waited for room, for a topic's partitions, and in flushes.
+    /// Nanoseconds that callers waited for buffer space, for a topic's partitions, and in flushes.
     pub(crate) waited_for_room: Sensor,
     pub(crate) waited_for_topics: Sensor,
     pub(crate) flushed: Sensor,
@@ -135,7 +135,7 @@ pub(crate) struct Polling {
 /// Fetches and what came of them.
 #[derive(Debug, Default)]
 pub(crate) struct Fetching {
-    /// The bytes of records in each answer that had any.
+    /// The bytes of records in each response that had any.
     pub(crate) size: Sensor,
     /// Milliseconds of each Fetch.
     pub(crate) latency: Sensor,
@@ -153,7 +153,7 @@ pub(crate) struct Coordinating {
     pub(crate) join: Sensor,
     pub(crate) sync: Sensor,
     pub(crate) commit: Sensor,
-    /// When the last heartbeat was sent that was answered.
+    /// When the last heartbeat that got a response was sent.
     pub(crate) beat: Option<Instant>,
     pub(crate) rebalance: Sensor,
     /// When the last rebalance ended well.
@@ -170,7 +170,7 @@ pub(crate) struct Coordinating {
 /// What is acquired, and said of it, in a share group.
 #[derive(Debug, Default)]
 pub(crate) struct Sharing {
-    /// The records that each answer brought.
+    /// The records of each response.
     pub(crate) records_of_request: Sensor,
     pub(crate) acknowledged: Sensor,
     pub(crate) refused: Sensor,
@@ -285,18 +285,18 @@ impl Meters {
         self.note(now, Note::Asked { node });
     }
 
-    /// A request was answered.
+    /// A request got its response.
     pub(crate) fn answered(&mut self, now: Instant, answered: Answered) {
         self.note(now, Note::Answered(answered));
     }
 
-    /// An answer asked for a pause, or for none.
+    /// A response has a throttle time, or none.
     pub(crate) fn throttled(&mut self, now: Instant, pause: Option<Duration>) {
         let pause = pause.unwrap_or_default();
         self.note(now, Note::Throttled { pause });
     }
 
-    /// A request was written, and needs no answer.
+    /// A request was written, and gets no response.
     pub(crate) fn written(&mut self, now: Instant, node: i32, bytes: usize) {
         self.note(now, Note::Written { node, bytes });
     }
@@ -311,18 +311,18 @@ impl Meters {
         });
     }
 
-    /// A Produce with so many records was given to a connection.
+    /// A Produce with this many records was given to a connection.
     pub(crate) fn produce_sent(&mut self, records: u32) {
         self.note_step(Note::ProduceSent { records });
     }
 
-    /// A batch was answered, or needs no answer.
+    /// A batch got its response, or needs none.
     pub(crate) fn batch_answered(&mut self, topic: &Arc<str>, size: BatchSize) {
         let topic = Arc::clone(topic);
         self.note_step(Note::BatchAnswered { topic, size });
     }
 
-    /// So many records will be sent again.
+    /// This many records will be sent again.
     pub(crate) fn batch_retried(&mut self, topic: &Arc<str>, records: u32) {
         let Some(at) = self.moment() else { return };
         self.sending.retries.record(&at, f64::from(records));
@@ -331,7 +331,7 @@ impl Meters {
         });
     }
 
-    /// So many records were given up.
+    /// This many records were abandoned.
     pub(crate) fn batch_failed(&mut self, topic: Option<&str>, records: u32) {
         let Some(at) = self.moment() else { return };
         self.sending.errors.record(&at, f64::from(records));
@@ -386,7 +386,7 @@ impl Meters {
         self.fetching.bytes.record(&at, bytes as f64);
     }
 
-    /// An answer brought records that were acquired, in so many bytes.
+    /// A response had records that were acquired, in this many bytes.
     pub(crate) fn acquired(&mut self, now: Instant, records: u64, bytes: usize) {
         if records > 0 {
             let at = self.at(now);
@@ -396,7 +396,7 @@ impl Meters {
         }
     }
 
-    /// Brokers have judged what was said of so many records, or will not.
+    /// Brokers have handled the acknowledgements of this many records, or will not.
     pub(crate) fn acknowledged(&mut self, records: u64, counts: bool) {
         let Some(at) = self.moment() else { return };
         self.sharing.acknowledged.record(&at, records as f64);

@@ -1,10 +1,10 @@
 //! What a client measures of itself, under the names, units and tags of Kafka's own clients.
 //!
 //! ```text
-//!   cluster, produce, fetch ──▶ notes ──▶ meters (a sensor for each quantity) ◀── read, by the rows of a table ── whoever asks
+//!   cluster, produce, fetch ──▶ notes ──▶ meters (a sensor for each quantity) ◀── read, by the rows of a table ── the caller
 //! ```
 //!
-//! * [`table`]: every metric there is: a row says how it is read
+//! * [`table`]: every metric: a row describes how it is read
 //! * `notes`: what was measured and is not taken in yet
 //! * `meters`: what is measured, of the client and of each broker, topic and partition
 //! * `sensor`: a total, and statistics over a sliding window

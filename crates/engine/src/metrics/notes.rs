@@ -1,8 +1,10 @@
 //! What was measured, until the sensors take it in.
 //!
-//! One request touches twenty sensors: more memory than all else that a client does for it, and a caller who waits for each
-//! answer has it fetched anew each time. So what happens leaves a note beside the last one, and the sensors take in many at once:
-//! when there are [`MOST`], or when somebody is about to read. What is rare goes to its sensor at once.
+//! One request touches twenty sensors. Their memory is larger than everything else that a client
+//! touches for a request, and a caller that waits for each response would load it into the cache
+//! each time. So an event only appends a note, and the sensors take in many notes at once: when
+//! there are [`MOST`], or when a metric is about to be read. Rare events go to their sensor at
+//! once.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -17,11 +19,11 @@ pub(super) const MOST: usize = 64;
 pub(super) enum Note {
     /// A request was given to a connection to this broker.
     Asked { node: i32 },
-    /// A request was answered.
+    /// A request got its response.
     Answered(Answered),
-    /// A request was written, and needs no answer.
+    /// A request was written, and gets no response.
     Written { node: i32, bytes: usize },
-    /// An answer asked for a pause, or for none.
+    /// A response has a throttle time, or none.
     Throttled { pause: Duration },
     /// A batch was given to a connection. `since` is when its first record came, if this is its first attempt.
     BatchSent {
@@ -29,13 +31,13 @@ pub(super) enum Note {
         records: u32,
         since: Option<Instant>,
     },
-    /// A Produce with so many records was given to a connection.
+    /// A Produce with this many records was given to a connection.
     ProduceSent { records: u32 },
-    /// A batch was answered, or needs no answer.
+    /// A batch got its response, or needs none.
     BatchAnswered { topic: Arc<str>, size: BatchSize },
-    /// A Fetch brought so many bytes of records.
+    /// A Fetch returned this many bytes of records.
     Fetched { bytes: usize },
-    /// So many of them are of this topic.
+    /// This many of them are of this topic.
     TopicFetched { topic: Arc<str>, bytes: usize },
     /// A poll returned records of a topic.
     HandedOut {
@@ -53,13 +55,13 @@ pub(super) enum Note {
     Polled { after: Duration, inside: Duration },
 }
 
-/// An answer, as far as it is measured.
+/// A response, as far as it is measured.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Answered {
     pub(crate) node: i32,
     pub(crate) api: ApiKey,
     pub(crate) took: Duration,
-    /// The bytes of the request, and of the answer.
+    /// The bytes of the request, and of the response.
     pub(crate) sizes: (usize, usize),
 }
 

@@ -1,7 +1,7 @@
 //! The one table of metrics: every name there is, with its kind, its unit, a line of text, and how it is read.
 //!
-//! Names, groups and tags are those of Kafka's Java client. docs/reference/metrics.md says what that has beside these, and why this
-//! client does not.
+//! Names, groups and tags are those of Kafka's Java client. docs/reference/metrics.md lists the
+//! metrics that the Java client has besides these, and why this client does not have them.
 
 use std::time::Instant;
 
@@ -81,12 +81,12 @@ pub(super) static NETWORK: &[Row<Network>] = rows! {
     "request-size-max" Gauge "bytes" |m, at| m.sent.max(at) => "Size of the largest request.";
     "outgoing-byte-rate" Gauge "bytes per second" |m, at| m.sent.rate(at) => "Bytes of requests.";
     "outgoing-byte-total" Total "bytes" |m, _| m.sent.total() => "Bytes of requests.";
-    "response-rate" Gauge "per second" |m, at| m.received.times_rate(at) => "Answers received.";
-    "response-total" Total "responses" |m, _| m.received.times() => "Answers received.";
-    "incoming-byte-rate" Gauge "bytes per second" |m, at| m.received.rate(at) => "Bytes of answers.";
-    "incoming-byte-total" Total "bytes" |m, _| m.received.total() => "Bytes of answers.";
-    "network-io-rate" Gauge "per second" |m, at| m.sent.times_rate(at) + m.received.times_rate(at) => "Requests and answers that were moved.";
-    "network-io-total" Total "operations" |m, _| m.sent.times() + m.received.times() => "Requests and answers that were moved.";
+    "response-rate" Gauge "per second" |m, at| m.received.times_rate(at) => "Responses received.";
+    "response-total" Total "responses" |m, _| m.received.times() => "Responses received.";
+    "incoming-byte-rate" Gauge "bytes per second" |m, at| m.received.rate(at) => "Bytes of responses.";
+    "incoming-byte-total" Total "bytes" |m, _| m.received.total() => "Bytes of responses.";
+    "network-io-rate" Gauge "per second" |m, at| m.sent.times_rate(at) + m.received.times_rate(at) => "Requests sent and responses received.";
+    "network-io-total" Total "operations" |m, _| m.sent.times() + m.received.times() => "Requests sent and responses received.";
 };
 
 pub(super) static NODES: &[Row<Node>] = rows! {
@@ -94,28 +94,28 @@ pub(super) static NODES: &[Row<Node>] = rows! {
     "request-total" Total "requests" |m, _| m.requests.total() => "Requests sent to the broker.";
     "request-size-avg" Gauge "bytes" |m, at| m.sent.average(at) => "Size of a request to the broker.";
     "request-size-max" Gauge "bytes" |m, at| m.sent.max(at) => "Size of the largest request to the broker.";
-    "request-latency-avg" Gauge "ms" |m, at| m.latency.average(at) => "Time from a request to its answer.";
-    "request-latency-max" Gauge "ms" |m, at| m.latency.max(at) => "Longest time from a request to its answer.";
+    "request-latency-avg" Gauge "ms" |m, at| m.latency.average(at) => "Time from a request to its response.";
+    "request-latency-max" Gauge "ms" |m, at| m.latency.max(at) => "Longest time from a request to its response.";
     "outgoing-byte-rate" Gauge "bytes per second" |m, at| m.sent.rate(at) => "Bytes of requests to the broker.";
     "outgoing-byte-total" Total "bytes" |m, _| m.sent.total() => "Bytes of requests to the broker.";
-    "response-rate" Gauge "per second" |m, at| m.received.times_rate(at) => "Answers of the broker.";
-    "response-total" Total "responses" |m, _| m.received.times() => "Answers of the broker.";
-    "incoming-byte-rate" Gauge "bytes per second" |m, at| m.received.rate(at) => "Bytes of the broker's answers.";
-    "incoming-byte-total" Total "bytes" |m, _| m.received.total() => "Bytes of the broker's answers.";
+    "response-rate" Gauge "per second" |m, at| m.received.times_rate(at) => "Responses of the broker.";
+    "response-total" Total "responses" |m, _| m.received.times() => "Responses of the broker.";
+    "incoming-byte-rate" Gauge "bytes per second" |m, at| m.received.rate(at) => "Bytes of the broker's responses.";
+    "incoming-byte-total" Total "bytes" |m, _| m.received.total() => "Bytes of the broker's responses.";
 };
 
 /// Those of the network that only a producer has.
 pub(super) static PRODUCING: &[Row<Network>] = rows! {
-    "produce-throttle-time-avg" Gauge "ms" |m, at| m.throttle.average(at) => "Pause that an answer asked for (quota).";
-    "produce-throttle-time-max" Gauge "ms" |m, at| m.throttle.max(at) => "Longest pause that an answer asked for (quota).";
-    "requests-in-flight" Gauge "requests" |m, _| m.in_flight as f64 => "Requests that are not answered yet.";
-    "metadata-age" Gauge "s" |m, at| age(m, at) => "Age of the client's view of the cluster; NaN before the first one.";
+    "produce-throttle-time-avg" Gauge "ms" |m, at| m.throttle.average(at) => "Throttle time in a response (quota).";
+    "produce-throttle-time-max" Gauge "ms" |m, at| m.throttle.max(at) => "Longest throttle time in a response (quota).";
+    "requests-in-flight" Gauge "requests" |m, _| m.in_flight as f64 => "Requests without a response so far.";
+    "metadata-age" Gauge "s" |m, at| age(m, at) => "Age of the client's metadata; NaN before the first response.";
 };
 
 /// Those of the network that only a consumer has.
 pub(super) static CONSUMING: &[Row<Network>] = rows! {
-    "fetch-throttle-time-avg" Gauge "ms" |m, at| m.throttle.average(at) => "Pause that an answer asked for (quota).";
-    "fetch-throttle-time-max" Gauge "ms" |m, at| m.throttle.max(at) => "Longest pause that an answer asked for (quota).";
+    "fetch-throttle-time-avg" Gauge "ms" |m, at| m.throttle.average(at) => "Throttle time in a response (quota).";
+    "fetch-throttle-time-max" Gauge "ms" |m, at| m.throttle.max(at) => "Longest throttle time in a response (quota).";
 };
 
 pub(super) static SENDING: &[Row<Sending>] = rows! {
@@ -123,8 +123,8 @@ pub(super) static SENDING: &[Row<Sending>] = rows! {
     "record-send-total" Total "records" |m, _| m.records.total() => "Records given to connections; a repeat counts again.";
     "record-retry-rate" Gauge "per second" |m, at| m.retries.rate(at) => "Records to be sent again.";
     "record-retry-total" Total "records" |m, _| m.retries.total() => "Records to be sent again.";
-    "record-error-rate" Gauge "per second" |m, at| m.errors.rate(at) => "Records that were given up.";
-    "record-error-total" Total "records" |m, _| m.errors.total() => "Records that were given up.";
+    "record-error-rate" Gauge "per second" |m, at| m.errors.rate(at) => "Records that were not delivered.";
+    "record-error-total" Total "records" |m, _| m.errors.total() => "Records that were not delivered.";
     "record-size-avg" Gauge "bytes" |m, at| m.record_size.average(at) => "Size of the largest record of a batch.";
     "record-size-max" Gauge "bytes" |m, at| m.record_size.max(at) => "Size of the largest record.";
     "record-queue-time-avg" Gauge "ms" |m, at| m.queued.average(at) => "Time from a batch's first record until the batch is sent.";
@@ -135,15 +135,15 @@ pub(super) static SENDING: &[Row<Sending>] = rows! {
     "batch-split-rate" Gauge "per second" |m, at| m.splits.rate(at) => "Batches that were too large for the broker and became two.";
     "batch-split-total" Total "batches" |m, _| m.splits.total() => "Batches that were too large for the broker and became two.";
     "compression-rate-avg" Gauge "ratio" |m, at| m.compression.average(at) => "Size of a batch on the wire by its size before compression.";
-    "request-latency-avg" Gauge "ms" |m, at| m.latency.average(at) => "Time from a Produce request to its answer.";
-    "request-latency-max" Gauge "ms" |m, at| m.latency.max(at) => "Longest time from a Produce request to its answer.";
+    "request-latency-avg" Gauge "ms" |m, at| m.latency.average(at) => "Time from a Produce request to its response.";
+    "request-latency-max" Gauge "ms" |m, at| m.latency.max(at) => "Longest time from a Produce request to its response.";
     "buffer-total-bytes" Gauge "bytes" |m, _| m.buffer as f64 => "buffer.memory.";
     "buffer-available-bytes" Gauge "bytes" |m, _| m.buffer.saturating_sub(m.buffer_used) as f64 => "The part of buffer.memory that no undelivered record uses.";
     "buffer-exhausted-rate" Gauge "per second" |m, at| m.exhausted.rate(at) => "Sends that failed because the buffer stayed full for max.block.ms.";
     "buffer-exhausted-total" Total "sends" |m, _| m.exhausted.total() => "Sends that failed because the buffer stayed full for max.block.ms.";
-    "bufferpool-wait-ratio" Gauge "ratio" |m, at| m.waited_for_room.rate(at) / 1e9 => "Time that callers waited for room in the buffer, by the time that passed.";
-    "bufferpool-wait-time-ns-total" Total "ns" |m, _| m.waited_for_room.total() => "Time that callers waited for room in the buffer.";
-    "waiting-threads" Gauge "callers" |m, _| m.waiting as f64 => "Callers that wait for room in the buffer.";
+    "bufferpool-wait-ratio" Gauge "ratio" |m, at| m.waited_for_room.rate(at) / 1e9 => "Time that callers waited for buffer space, by the time that passed.";
+    "bufferpool-wait-time-ns-total" Total "ns" |m, _| m.waited_for_room.total() => "Time that callers waited for buffer space.";
+    "waiting-threads" Gauge "callers" |m, _| m.waiting as f64 => "Callers that wait for buffer space.";
     "metadata-wait-time-ns-total" Total "ns" |m, _| m.waited_for_topics.total() => "Time that callers waited for the partitions of a topic.";
     "flush-time-ns-total" Total "ns" |m, _| m.flushed.total() => "Time that callers spent in flush.";
     "txn-init-time-ns-total" Total "ns" |m, _| m.initialised.total() => "Time that callers spent in init_transactions.";
@@ -159,8 +159,8 @@ pub(super) static SENT_TOPICS: &[Row<SentTopic>] = rows! {
     "record-send-total" Total "records" |m, _| m.records.total() => "Records of the topic given to connections.";
     "record-retry-rate" Gauge "per second" |m, at| m.retries.rate(at) => "Records of the topic to be sent again.";
     "record-retry-total" Total "records" |m, _| m.retries.total() => "Records of the topic to be sent again.";
-    "record-error-rate" Gauge "per second" |m, at| m.errors.rate(at) => "Records of the topic that were given up.";
-    "record-error-total" Total "records" |m, _| m.errors.total() => "Records of the topic that were given up.";
+    "record-error-rate" Gauge "per second" |m, at| m.errors.rate(at) => "Records of the topic that were not delivered.";
+    "record-error-total" Total "records" |m, _| m.errors.total() => "Records of the topic that were not delivered.";
     "byte-rate" Gauge "bytes per second" |m, at| m.bytes.rate(at) => "Bytes of the topic's batches on the wire.";
     "byte-total" Total "bytes" |m, _| m.bytes.total() => "Bytes of the topic's batches on the wire.";
     "compression-rate" Gauge "ratio" |m, at| m.compression.average(at) => "Size of a batch of the topic on the wire by its size before compression.";
@@ -174,12 +174,12 @@ pub(super) static POLLING: &[Row<Polling>] = rows! {
 };
 
 pub(super) static FETCHING: &[Row<Fetching>] = rows! {
-    "fetch-rate" Gauge "per second" |m, at| m.latency.times_rate(at) => "Fetch requests that were answered.";
-    "fetch-total" Total "requests" |m, _| m.latency.times() => "Fetch requests that were answered.";
-    "fetch-latency-avg" Gauge "ms" |m, at| m.latency.average(at) => "Time from a Fetch to its answer; fetch.max.wait.ms where there is nothing new.";
-    "fetch-latency-max" Gauge "ms" |m, at| m.latency.max(at) => "Longest time from a Fetch to its answer.";
-    "fetch-size-avg" Gauge "bytes" |m, at| m.size.average(at) => "Bytes of records in an answer that has any.";
-    "fetch-size-max" Gauge "bytes" |m, at| m.size.max(at) => "Most bytes of records in an answer.";
+    "fetch-rate" Gauge "per second" |m, at| m.latency.times_rate(at) => "Fetch requests with a response.";
+    "fetch-total" Total "requests" |m, _| m.latency.times() => "Fetch requests with a response.";
+    "fetch-latency-avg" Gauge "ms" |m, at| m.latency.average(at) => "Time from a Fetch to its response; fetch.max.wait.ms if there are no new records.";
+    "fetch-latency-max" Gauge "ms" |m, at| m.latency.max(at) => "Longest time from a Fetch to its response.";
+    "fetch-size-avg" Gauge "bytes" |m, at| m.size.average(at) => "Bytes of records in a response that has any.";
+    "fetch-size-max" Gauge "bytes" |m, at| m.size.max(at) => "Most bytes of records in a response.";
     "records-consumed-rate" Gauge "per second" |m, at| m.records.rate(at) => "Records that polls returned.";
     "records-consumed-total" Total "records" |m, _| m.records.total() => "Records that polls returned.";
     "bytes-consumed-rate" Gauge "bytes per second" |m, at| m.bytes.rate(at) => "Keys, values and headers that polls returned.";
@@ -188,50 +188,50 @@ pub(super) static FETCHING: &[Row<Fetching>] = rows! {
 
 /// Those of a consumer of its own partitions.
 pub(super) static FOLLOWING: &[Row<Fetching>] = rows! {
-    "records-per-request-avg" Gauge "records" |m, at| m.records.recent(at) / m.size.recent_times(at) => "Records that polls returned, by answers that had any.";
+    "records-per-request-avg" Gauge "records" |m, at| m.records.recent(at) / m.size.recent_times(at) => "Records that polls returned, by responses that had any.";
     "records-lag-max" Gauge "records" |m, at| m.lag.max(at) => "Largest lag of any partition.";
     "records-lead-min" Gauge "records" |m, at| m.lead.min(at) => "Smallest lead of any partition.";
 };
 
 pub(super) static SHARING: &[Row<Sharing>] = rows! {
-    "records-per-request-avg" Gauge "records" |m, at| m.records_of_request.average(at) => "Records that were acquired by an answer that has any.";
-    "records-per-request-max" Gauge "records" |m, at| m.records_of_request.max(at) => "Most records that were acquired by an answer.";
-    "acknowledgements-send-rate" Gauge "per second" |m, at| m.acknowledged.rate(at) => "Records of which brokers were told what becomes of them.";
-    "acknowledgements-send-total" Total "records" |m, _| m.acknowledged.total() => "Records of which brokers were told what becomes of them.";
-    "acknowledgements-error-rate" Gauge "per second" |m, at| m.refused.rate(at) => "Records of which what was told does not count, or may not.";
-    "acknowledgements-error-total" Total "records" |m, _| m.refused.total() => "Records of which what was told does not count, or may not.";
+    "records-per-request-avg" Gauge "records" |m, at| m.records_of_request.average(at) => "Records that were acquired by a response that has any.";
+    "records-per-request-max" Gauge "records" |m, at| m.records_of_request.max(at) => "Most records that were acquired by a response.";
+    "acknowledgements-send-rate" Gauge "per second" |m, at| m.acknowledged.rate(at) => "Records whose acknowledgement was sent.";
+    "acknowledgements-send-total" Total "records" |m, _| m.acknowledged.total() => "Records whose acknowledgement was sent.";
+    "acknowledgements-error-rate" Gauge "per second" |m, at| m.refused.rate(at) => "Records whose acknowledgement failed, or may have failed.";
+    "acknowledgements-error-total" Total "records" |m, _| m.refused.total() => "Records whose acknowledgement failed, or may have failed.";
 };
 
 /// What members of every kind of group have.
 pub(super) static COORDINATING: &[Row<Coordinating>] = rows! {
-    "heartbeat-rate" Gauge "per second" |m, at| m.heartbeat.times_rate(at) => "Heartbeats that the group's coordinator answered.";
-    "heartbeat-total" Total "heartbeats" |m, _| m.heartbeat.times() => "Heartbeats that the group's coordinator answered.";
-    "heartbeat-response-time-max" Gauge "ms" |m, at| m.heartbeat.max(at) => "Longest time from a heartbeat to its answer.";
-    "last-heartbeat-seconds-ago" Gauge "s" |m, at| since(m.beat, at) => "Time since the last heartbeat was sent that was answered, in whole seconds; -1 before the first.";
+    "heartbeat-rate" Gauge "per second" |m, at| m.heartbeat.times_rate(at) => "Heartbeats with a response of the group's coordinator.";
+    "heartbeat-total" Total "heartbeats" |m, _| m.heartbeat.times() => "Heartbeats with a response of the group's coordinator.";
+    "heartbeat-response-time-max" Gauge "ms" |m, at| m.heartbeat.max(at) => "Longest time from a heartbeat to its response.";
+    "last-heartbeat-seconds-ago" Gauge "s" |m, at| since(m.beat, at) => "Time since the last heartbeat with a response was sent, in whole seconds; -1 before the first.";
     "rebalance-rate-per-hour" Gauge "per hour" |m, at| m.rebalance.times_rate(at) * HOUR => "Rebalances that ended well.";
     "rebalance-total" Total "rebalances" |m, _| m.rebalance.times() => "Rebalances that ended well.";
 };
 
 /// Those of a member of a group that shares partitions, which commits offsets.
 pub(super) static MEMBERSHIP: &[Row<Coordinating>] = rows! {
-    "rebalance-latency-avg" Gauge "ms" |m, at| m.rebalance.average(at) => "Time from when partitions are given up, or the member joins, until listeners know what is assigned.";
+    "rebalance-latency-avg" Gauge "ms" |m, at| m.rebalance.average(at) => "Time from when partitions are revoked, or the member joins, until listeners know what is assigned.";
     "rebalance-latency-max" Gauge "ms" |m, at| m.rebalance.max(at) => "Longest time of a rebalance.";
     "rebalance-latency-total" Total "ms" |m, _| m.rebalance.total() => "Time of all rebalances.";
     "last-rebalance-seconds-ago" Gauge "s" |m, at| since(m.rebalanced, at) => "Time since the last rebalance ended well, in whole seconds; -1 before the first.";
     "failed-rebalance-rate-per-hour" Gauge "per hour" |m, at| m.failed.rate(at) * HOUR => "Attempts to join, or to learn what is assigned, that failed.";
     "failed-rebalance-total" Total "attempts" |m, _| m.failed.total() => "Attempts to join, or to learn what is assigned, that failed.";
-    "join-rate" Gauge "per second" |m, at| m.join.times_rate(at) => "JoinGroup requests that were answered; none with group.protocol=consumer.";
-    "join-total" Total "requests" |m, _| m.join.times() => "JoinGroup requests that were answered; none with group.protocol=consumer.";
-    "join-time-avg" Gauge "ms" |m, at| m.join.average(at) => "Time from a JoinGroup to its answer, which waits for all members.";
-    "join-time-max" Gauge "ms" |m, at| m.join.max(at) => "Longest time from a JoinGroup to its answer.";
-    "sync-rate" Gauge "per second" |m, at| m.sync.times_rate(at) => "SyncGroup requests that were answered; none with group.protocol=consumer.";
-    "sync-total" Total "requests" |m, _| m.sync.times() => "SyncGroup requests that were answered; none with group.protocol=consumer.";
-    "sync-time-avg" Gauge "ms" |m, at| m.sync.average(at) => "Time from a SyncGroup to its answer, which waits for the leader.";
-    "sync-time-max" Gauge "ms" |m, at| m.sync.max(at) => "Longest time from a SyncGroup to its answer.";
-    "commit-rate" Gauge "per second" |m, at| m.commit.times_rate(at) => "OffsetCommit requests that were answered.";
-    "commit-total" Total "requests" |m, _| m.commit.times() => "OffsetCommit requests that were answered.";
-    "commit-latency-avg" Gauge "ms" |m, at| m.commit.average(at) => "Time from an OffsetCommit to its answer.";
-    "commit-latency-max" Gauge "ms" |m, at| m.commit.max(at) => "Longest time from an OffsetCommit to its answer.";
+    "join-rate" Gauge "per second" |m, at| m.join.times_rate(at) => "JoinGroup requests with a response; none with group.protocol=consumer.";
+    "join-total" Total "requests" |m, _| m.join.times() => "JoinGroup requests with a response; none with group.protocol=consumer.";
+    "join-time-avg" Gauge "ms" |m, at| m.join.average(at) => "Time from a JoinGroup to its response, which waits for all members.";
+    "join-time-max" Gauge "ms" |m, at| m.join.max(at) => "Longest time from a JoinGroup to its response.";
+    "sync-rate" Gauge "per second" |m, at| m.sync.times_rate(at) => "SyncGroup requests with a response; none with group.protocol=consumer.";
+    "sync-total" Total "requests" |m, _| m.sync.times() => "SyncGroup requests with a response; none with group.protocol=consumer.";
+    "sync-time-avg" Gauge "ms" |m, at| m.sync.average(at) => "Time from a SyncGroup to its response, which waits for the leader.";
+    "sync-time-max" Gauge "ms" |m, at| m.sync.max(at) => "Longest time from a SyncGroup to its response.";
+    "commit-rate" Gauge "per second" |m, at| m.commit.times_rate(at) => "OffsetCommit requests with a response.";
+    "commit-total" Total "requests" |m, _| m.commit.times() => "OffsetCommit requests with a response.";
+    "commit-latency-avg" Gauge "ms" |m, at| m.commit.average(at) => "Time from an OffsetCommit to its response.";
+    "commit-latency-max" Gauge "ms" |m, at| m.commit.max(at) => "Longest time from an OffsetCommit to its response.";
     "partition-assigned-latency-avg" Gauge "ms" |m, at| m.assigned.average(at) => "Time that on_assign took.";
     "partition-assigned-latency-max" Gauge "ms" |m, at| m.assigned.max(at) => "Longest time that on_assign took.";
     "partition-revoked-latency-avg" Gauge "ms" |m, at| m.revoked.average(at) => "Time that on_revoke took.";
@@ -242,17 +242,17 @@ pub(super) static MEMBERSHIP: &[Row<Coordinating>] = rows! {
 };
 
 pub(super) static READ_TOPICS: &[Row<ReadTopic>] = rows! {
-    "fetch-size-avg" Gauge "bytes" |m, at| m.size.average(at) => "Bytes of the topic's records in an answer that has any.";
-    "fetch-size-max" Gauge "bytes" |m, at| m.size.max(at) => "Most bytes of the topic's records in an answer.";
+    "fetch-size-avg" Gauge "bytes" |m, at| m.size.average(at) => "Bytes of the topic's records in a response that has any.";
+    "fetch-size-max" Gauge "bytes" |m, at| m.size.max(at) => "Most bytes of the topic's records in a response.";
     "records-consumed-rate" Gauge "per second" |m, at| m.records.rate(at) => "Records of the topic that polls returned.";
     "records-consumed-total" Total "records" |m, _| m.records.total() => "Records of the topic that polls returned.";
     "bytes-consumed-rate" Gauge "bytes per second" |m, at| m.bytes.rate(at) => "Keys, values and headers of the topic that polls returned.";
     "bytes-consumed-total" Total "bytes" |m, _| m.bytes.total() => "Keys, values and headers of the topic that polls returned.";
-    "records-per-request-avg" Gauge "records" |m, at| m.records.recent(at) / m.size.recent_times(at) => "Records of the topic that polls returned, by answers that had any.";
+    "records-per-request-avg" Gauge "records" |m, at| m.records.recent(at) / m.size.recent_times(at) => "Records of the topic that polls returned, by responses that had any.";
 };
 
 pub(super) static PARTITIONS: &[Row<Partition>] = rows! {
-    "records-lag" Gauge "records" |m, _| known(m.latest_lag) => "Offsets between the next record and the end of the partition, as the last answer told it.";
+    "records-lag" Gauge "records" |m, _| known(m.latest_lag) => "Offsets between the next record and the end of the partition in the last response.";
     "records-lag-avg" Gauge "records" |m, at| m.lag.average(at) => "Average lag of the partition.";
     "records-lag-max" Gauge "records" |m, at| m.lag.max(at) => "Largest lag of the partition.";
     "records-lead" Gauge "records" |m, _| known(m.latest_lead) => "Offsets between the beginning of the partition and the next record: how far retention is from reaching it.";

@@ -27,7 +27,8 @@ pub(super) const BATCHES: i16 = 3;
 /// The version of Produce that came with the memory of five batches.
 const FIVE: i16 = 5;
 
-/// Batches from their first record to their fate. Each is opened with a `T`, which comes back with its fate.
+/// Batches from their first record to their delivery result. Each is opened with a `T`, which is
+/// returned with its delivery result.
 #[derive(Debug)]
 pub struct Accumulator<T> {
     pub(super) config: Arc<Config>,
@@ -171,12 +172,12 @@ impl<T: Clone> Accumulator<T> {
 
     // --- what callers ask
 
-    /// The next fate that became known.
+    /// The next delivery result.
     pub(crate) fn poll_done(&mut self) -> Option<Done<T>> {
         self.outcomes.poll()
     }
 
-    /// Bytes of records that have no fate yet, or that a request still owns.
+    /// Bytes of records that have no delivery result yet, or that a request still owns.
     pub(crate) fn buffered_bytes(&self) -> usize {
         self.outcomes.used()
     }
@@ -189,12 +190,13 @@ impl<T: Clone> Accumulator<T> {
         self.next_number
     }
 
-    /// Whether all records up to a mark have their fate.
+    /// Whether all records up to a mark have their delivery result.
     pub(crate) fn is_decided(&self, mark: u64) -> bool {
         self.outcomes.is_decided(mark)
     }
 
-    /// Why records still have no fate, as far as known; else an error that names the first partition with such records.
+    /// Why records still have no delivery result, as far as known; else an error that names the
+    /// first partition with such records.
     pub(crate) fn delay(&self, cluster: &Cluster) -> Option<Error> {
         if let Some(trouble) = cluster.trouble() {
             return Some(trouble);
@@ -209,7 +211,10 @@ impl<T: Clone> Accumulator<T> {
             Some(queue.name(cause))
         });
         Some(known.unwrap_or_else(|| {
-            first.name(Error::new(Kind::Timeout, "the broker has not answered yet"))
+            first.name(Error::new(
+                Kind::Timeout,
+                "the broker has not responded yet",
+            ))
         }))
     }
 
@@ -256,9 +261,10 @@ impl<T: Clone> Accumulator<T> {
             .filter(|link| cluster.node_of(*link).is_some_and(is_to))
     }
 
-    /// Whether several batches of a partition may be under way over `link`: its broker remembers five of each producer, as those
-    /// from 1.0 on do (KAFKA-5494), or their order does not matter. Where one that fails could not be told from a repeat,
-    /// those behind it wait.
+    /// Whether several batches of a partition may be in flight over `link`: its broker remembers
+    /// five of each producer, as brokers since 1.0 do (KAFKA-5494), or their order does not matter.
+    /// Otherwise a failed batch could not be distinguished from a repeated one, so later batches
+    /// wait.
     pub(super) fn remembers_five(&self, cluster: &Cluster, link: LinkId) -> bool {
         let version = || cluster.version(link, ApiKey::Produce, i16::MAX);
         !self.config.idempotence || version().is_ok_and(|version| version >= FIVE)
@@ -295,8 +301,10 @@ impl<T: Clone> Accumulator<T> {
         }
     }
 
-    /// Goes on under another identity where a numbered batch was given up and none is left: what comes next would follow numbers that
-    /// the broker may never see. If the request of that batch is still on its way, the broker refuses it as of an earlier epoch.
+    /// Continues under another identity where a numbered batch was abandoned and no other batch has
+    /// numbers: the numbers of the next batch would follow numbers that the broker may never see.
+    /// If the request of the abandoned batch arrives later, the broker refuses it because of its
+    /// stale epoch.
     pub(super) fn leave_gap(&mut self, index: usize) {
         let gone = |queue: &Queue<T>| queue.numbering.has_gap() && queue.is_settled();
         // The epoch of a transaction is its coordinator's.

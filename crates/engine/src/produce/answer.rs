@@ -1,4 +1,5 @@
-//! What the answer to a Produce request means for each batch in it, and what happens to the batch then.
+//! The meaning of a Produce response for each batch of the request, and what happens to the batch
+//! then.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -41,17 +42,17 @@ enum Meaning {
     /// It is larger than the topic allows now, and an earlier attempt may have written it: in parts it has numbers that the
     /// broker does not know again.
     Outgrown,
-    /// It can be sent again; `unsure` says that this attempt may have written it.
+    /// It can be sent again; `unsure` is whether this attempt may have written it.
     Retry { unsure: bool },
-    /// It is not sent again; `unsure` says that this attempt may have written it.
+    /// It is not sent again; `unsure` is whether this attempt may have written it.
     Refused { unsure: bool },
 }
 
-/// Where a batch stands when its answer comes.
+/// The state of a batch when its response comes.
 #[derive(Clone, Copy, Debug)]
 struct Standing {
     records: u32,
-    /// No batch before it is without a fate at the broker.
+    /// No earlier batch is without a result at the broker.
     first: bool,
     /// An earlier attempt may have written it.
     maybe_written: bool,
@@ -64,7 +65,7 @@ struct Standing {
     outlived: bool,
     /// It has a sequence number, by which the broker knows it again.
     numbered: bool,
-    /// The leader answers when followers have it too.
+    /// The leader responds when followers have it too.
     awaits_followers: bool,
 }
 
@@ -135,7 +136,7 @@ fn is_about_leader(code: ErrorCode) -> bool {
     )
 }
 
-/// The batches of a request that its answer has not decided yet, by the index of their queue.
+/// The batches of a request that its response has not decided yet, by the index of their queue.
 struct Open(Vec<(usize, Option<BatchId>)>);
 
 impl Open {
@@ -161,7 +162,7 @@ impl Open {
 }
 
 impl<T: Clone> Accumulator<T> {
-    /// A request was answered.
+    /// A request got its response.
     pub(crate) fn handle_answer(
         &mut self,
         now: Instant,
@@ -205,13 +206,13 @@ impl<T: Clone> Accumulator<T> {
             if self.fail_unencoded(cluster, index, id) {
                 continue;
             }
-            let error =
-                Error::new(Kind::Protocol, "the answer leaves out a partition").calling("Produce");
+            let error = Error::new(Kind::Protocol, "the response does not contain a partition")
+                .calling("Produce");
             self.retry(now, cluster, index, id, error, true);
         }
     }
 
-    /// A request will not be answered.
+    /// A request will get no response.
     pub(crate) fn handle_orphan(&mut self, now: Instant, cluster: &mut Cluster, orphan: &Orphan) {
         let Some(sent) = self.finish_request(orphan.token) else {
             return;
@@ -240,7 +241,7 @@ impl<T: Clone> Accumulator<T> {
         }
     }
 
-    /// A request that has no answer was written to the socket: its batches count as delivered.
+    /// A request that gets no response was written to the socket: its batches count as delivered.
     pub(crate) fn handle_written(&mut self, now: Instant, cluster: &mut Cluster, token: u64) {
         let Some(sent) = self.finish_request(token) else {
             return;
@@ -262,7 +263,7 @@ impl<T: Clone> Accumulator<T> {
         Some(sent)
     }
 
-    /// One partition's answer.
+    /// The response for one partition.
     fn decide(
         &mut self,
         now: Instant,
@@ -310,7 +311,7 @@ impl<T: Clone> Accumulator<T> {
             awaits_followers: self.config.acks == -1,
         };
         let meaning = meaning(code, standing);
-        // The epoch of a transaction is its coordinator's: numbers begin anew after an abort only.
+        // The epoch of a transaction is its coordinator's: numbers start again only after an abort.
         let keeps_epoch = self.scope.is_some();
         if meaning == Meaning::Delivered {
             return self.delivered(cluster, sent, index, id, row);
@@ -467,7 +468,8 @@ impl<T: Clone> Accumulator<T> {
         self.sent_shrank(cluster, index);
     }
 
-    /// Fails a batch that its request went out without, as it does not encode; says whether it is one.
+    /// Fails a batch that was left out of its request, as it does not encode; returns whether it is
+    /// such a batch.
     fn fail_unencoded(&mut self, cluster: &mut Cluster, index: usize, id: BatchId) -> bool {
         let queue = self.queues.get_mut(index);
         let batch = queue.and_then(|queue| queue.sent_batch(id));
@@ -478,8 +480,8 @@ impl<T: Clone> Accumulator<T> {
         true
     }
 
-    /// Fails a batch whose sequence number can no longer be used. The fate of the batches behind it that were sent before is
-    /// unknown too.
+    /// Fails a batch whose sequence number can no longer be used. The delivery result of later
+    /// batches that were already sent is unknown too.
     fn give_up_numbers(&mut self, cluster: &mut Cluster, index: usize, id: BatchId, error: Error) {
         if let Some(queue) = self.queues.get_mut(index) {
             queue.renumber = Renumber::Unwritten(error.clone());
@@ -523,7 +525,8 @@ impl<T: Clone> Accumulator<T> {
         self.sent_shrank(cluster, index);
     }
 
-    /// Once no batch of a partition is under way, what failed may be sent again, with new numbers if need be.
+    /// Once no batch of a partition is in flight, failed batches may be sent again, with new
+    /// numbers if needed.
     fn sent_shrank(&mut self, cluster: &mut Cluster, index: usize) {
         let Some(queue) = self.queues.get_mut(index) else {
             return;

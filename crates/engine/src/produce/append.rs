@@ -175,8 +175,9 @@ impl<T: Clone> Accumulator<T> {
         })
     }
 
-    /// Appends the rows that follow a record into its batch, at most `most` of them, and returns how many. The first row is left that
-    /// takes a decision, which is [`Accumulator::append`]'s: it goes elsewhere, is refused, or has no room here.
+    /// Appends the rows that follow a record into its batch, at most `most` of them, and returns
+    /// how many. Stops at the first row that needs a decision of [`Accumulator::append`]: it goes
+    /// elsewhere, is refused, or does not fit into the batch.
     pub(crate) fn append_following<'a, 'h, H>(
         &mut self,
         topic: &str,
@@ -246,14 +247,15 @@ impl<T: Clone> Accumulator<T> {
         })
     }
 
-    /// The batch that the record opened was given up at once: its record was not added, and this is why.
+    /// The batch that the record opened was abandoned at once: its record was not added, and this
+    /// is why.
     pub(crate) fn retract(&mut self, placed: &Placed) -> Option<Error> {
         let is_open = self.queues.get(placed.queue)?.open.is_some();
         let opened = placed.opened.filter(|_| !is_open)?;
         self.outcomes.retract(opened)
     }
 
-    /// Whether the buffer has room for a record of `bytes` now.
+    /// Whether the buffer has space for a record of `bytes` now.
     pub(crate) fn has_room(&self, bytes: usize) -> bool {
         let used = self.outcomes.used();
         used == 0 || used + bytes + BatchHeader::SIZE <= self.config.buffer_memory

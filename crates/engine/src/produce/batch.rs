@@ -1,4 +1,5 @@
-//! One batch of records, from its first record to its fate, with the bytes that still have to be made of it.
+//! One batch of records, from its first record to its delivery result, with the bytes that still
+//! have to be made of it.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
@@ -17,14 +18,14 @@ use crate::produce::stamp::Stamp;
 /// Orders the batches of a partition: the pieces of a split batch share its number and differ in their first record.
 pub(super) type BatchId = (u64, u32);
 
-/// The fate of records of one batch.
+/// The delivery result of records of one batch.
 #[derive(Debug)]
 pub struct Done<T> {
     /// What the batch was opened with.
     pub batch: T,
     /// The first record's index in the batch.
     pub first: u32,
-    /// How many records share this fate.
+    /// How many records share this result.
     pub count: u32,
     /// Where they are, or why not.
     pub result: Result<Stored, Error>,
@@ -104,7 +105,7 @@ pub(super) struct Batch<T> {
     /// The bytes of the largest record.
     largest: usize,
     pub(super) attempts: u32,
-    /// The topic that the last attempt was sent to; zero if the broker does not tell.
+    /// The topic that the last attempt was sent to; zero if the broker does not return topic ids.
     pub(super) topic_id: Uuid,
     /// The broker that the last attempt was sent to.
     pub(super) leader: i32,
@@ -113,11 +114,12 @@ pub(super) struct Batch<T> {
     pub(super) has_headers: bool,
     /// The brokers that may have written it: those of attempts whose outcome is not known.
     holders: Vec<i32>,
-    /// The connection of an attempt ended before its answer: the broker may still have the request before it.
+    /// The connection of an attempt ended before its response: the broker may still have the
+    /// request before it.
     pub(super) cut_off: bool,
     /// A leader reported that it is missing.
     pub(super) denial: Option<Denial>,
-    /// The fate was reported already; what is left is the request that owns the bytes.
+    /// The delivery result was reported already; only the request that owns the bytes is left.
     pub(super) decided: bool,
 }
 
@@ -166,7 +168,7 @@ impl<T: Clone> Batch<T> {
         }
     }
 
-    /// The fate of a batch that failed with `error`.
+    /// The delivery result of a batch that failed with `error`.
     pub(super) fn failure(&self, error: Error) -> Error {
         let written = if self.may_be_written() {
             Written::Unknown
@@ -294,7 +296,7 @@ fn new_builder(config: &Config) -> BatchBuilder {
 /// The format that a broker takes records in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Format {
-    /// Record batches, from 0.11 on.
+    /// Record batches, since 0.11.
     Batch,
     /// Message sets. Their compression, and its level, is that of the settings.
     MessageSet(OldMagic, Compression, Option<i32>),

@@ -1,5 +1,5 @@
-//! Which batches are given up: those older than `delivery.timeout.ms`, those whose leader does not accept the client, and all
-//! at the end of the client.
+//! Which batches are abandoned: those older than `delivery.timeout.ms`, those whose leader does not
+//! accept the client, and all at the end of the client.
 
 use std::collections::VecDeque;
 use std::time::Instant;
@@ -9,7 +9,8 @@ use crate::error::{Error, Kind};
 use crate::produce::accumulator::Accumulator;
 
 impl<T: Clone> Accumulator<T> {
-    /// Fails batches that are older than `delivery.timeout.ms`, and asks to be called when the next one is.
+    /// Fails batches that are older than `delivery.timeout.ms`, and sets the alarm for the time
+    /// when the next one is.
     pub(super) fn expire(&mut self, now: Instant, cluster: &mut Cluster, index: usize) {
         let timeout = self.config.delivery_timeout;
         let Some(queue) = self.queues.get(index) else {

@@ -1,7 +1,7 @@
 //! The state of a producer's identity: producer id and epoch (KIP-98).
 //!
 //! ```text
-//!             something waits to be sent            answered
+//!             pending records                     response
 //!   None ───────────────────────────────▶ Asked ───────────────▶ Known ──┐ spent: the next epoch (KIP-360)
 //!     ▲  ▲                                  │ │                  │  ▲    │
 //!     │  └───────────────────────── refused ┘ │                  │  └────┘
@@ -65,7 +65,7 @@ impl Identification {
         self.state == State::Absent
     }
 
-    /// Why there is none so far.
+    /// Why there is no identity so far.
     pub(crate) fn trouble<'a>(&'a self, core: &'a Core) -> Option<&'a Error> {
         let of_call = match self.state {
             State::Asked(call) => core.calls.trouble(call),
@@ -116,7 +116,8 @@ impl Part for Identification {
             State::Paused(_) | State::None => {}
             State::Asked(_) | State::Known(_) | State::Absent => return,
         }
-        // It outlives what waits for it, so that what expires can say why.
+        // The call outlives the batches that wait for it, so that their error can name its cause
+        // when they expire.
         let deadline = now + core.cluster.config().delivery_timeout * 2;
         self.state = State::Asked(core.start(now, InitProducerId, deadline));
     }

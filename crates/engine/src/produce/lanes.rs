@@ -19,7 +19,7 @@ const MOST: usize = 2;
 #[derive(Debug)]
 pub(super) struct Lanes {
     count: usize,
-    /// So many bytes keep a broker busy for long enough to use another connection.
+    /// This many bytes keep a broker busy for long enough to use another connection.
     much: usize,
     under_way: FxHashMap<LinkId, UnderWay>,
 }
@@ -47,7 +47,7 @@ impl Lanes {
         under_way.bytes += bytes;
     }
 
-    /// A request was answered, or will not be.
+    /// A request got its response, or will get none.
     pub(super) fn done(&mut self, link: LinkId, bytes: usize) {
         if let Some(under_way) = self.under_way.get_mut(&link) {
             under_way.requests -= 1;
@@ -63,7 +63,7 @@ impl Lanes {
         self.on(link).requests
     }
 
-    /// Whether the broker owes no answer.
+    /// Whether no response of the broker is outstanding.
     pub(super) fn is_idle(&self, cluster: &Cluster, node: i32) -> bool {
         self.up(cluster, node)
             .all(|link| self.on(link).requests == 0)

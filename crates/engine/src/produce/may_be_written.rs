@@ -1,7 +1,9 @@
-//! Whether a batch can be in the log after its leader answered with a code: what `written` of a failed record rests on.
+//! Whether a batch can be in the log after its leader responded with a code: the basis for
+//! `written` of a failed record.
 //!
-//! A leader refuses most batches before it appends anything. But it also answers late, when followers have a batch, or when
-//! they did not get it in time; and an error of its disk may come after some or all of the bytes were written.
+//! A leader refuses most batches before it appends anything. But it also responds late, when
+//! followers have a batch, or when they did not get it in time; and an error of its disk may come
+//! after some or all of the bytes were written.
 
 use ottla_protocol::ErrorCode;
 
@@ -14,12 +16,14 @@ pub(super) enum MayBeWritten {
     Unwritten,
     /// It may be.
     Unsure,
-    /// It may be, if the leader answers only when followers have it too: then it can lose its place after it appended the batch.
+    /// It may be, if the leader responds only when followers have it too: then it can lose its
+    /// leadership after it appended the batch.
     UnsureIfAwaited,
 }
 
 impl MayBeWritten {
-    /// Whether this attempt may have written the batch. `awaits_followers` says that the leader answers when followers have it.
+    /// Whether this attempt may have written the batch. `awaits_followers` is whether the leader
+    /// responds only when followers have it.
     pub(super) fn is_unsure(self, awaits_followers: bool) -> bool {
         match self {
             MayBeWritten::Written | MayBeWritten::Unwritten => false,
@@ -29,13 +33,13 @@ impl MayBeWritten {
     }
 }
 
-/// What this code says about the attempt that it answers. Attempts before it are another matter.
+/// What this code means for the attempt that it belongs to. Earlier attempts are another matter.
 pub(super) fn may_be_written(code: ErrorCode) -> MayBeWritten {
     match code {
         // Appended now, or by an earlier attempt whose numbers the leader remembers.
         ErrorCode::NONE | ErrorCode::DUPLICATE_SEQUENCE_NUMBER => MayBeWritten::Written,
 
-        // The leader appended it, and then waited for followers in vain.
+        // The leader appended it, and then waited for followers without success.
         ErrorCode::NOT_ENOUGH_REPLICAS_AFTER_APPEND | ErrorCode::REQUEST_TIMED_OUT => {
             MayBeWritten::Unsure
         }
@@ -43,7 +47,7 @@ pub(super) fn may_be_written(code: ErrorCode) -> MayBeWritten {
         ErrorCode::KAFKA_STORAGE_ERROR => MayBeWritten::Unsure,
         // Anything went wrong, anywhere.
         ErrorCode::UNKNOWN_SERVER_ERROR => MayBeWritten::Unsure,
-        // A proxy or a broker lost another broker's answer.
+        // A proxy or a broker lost another broker's response.
         ErrorCode::NETWORK_EXCEPTION => MayBeWritten::Unsure,
         // Not the leader when the request came, or not any more when followers had the batch.
         ErrorCode::NOT_LEADER_OR_FOLLOWER
@@ -83,7 +87,7 @@ pub(super) fn may_be_written(code: ErrorCode) -> MayBeWritten {
         | ErrorCode::INVALID_PRODUCER_ID_MAPPING
         | ErrorCode::PRODUCER_FENCED
         | ErrorCode::FENCED_LEADER_EPOCH => MayBeWritten::Unwritten,
-        // So is its transaction, which the leader asks the coordinator about (KIP-890).
+        // So is its transaction, which the leader verifies with the coordinator (KIP-890).
         ErrorCode::INVALID_TXN_STATE
         | ErrorCode::CONCURRENT_TRANSACTIONS
         | ErrorCode::TRANSACTION_ABORTABLE

@@ -1,7 +1,7 @@
 //! Batches on their way to the partitions' leaders.
 //!
 //! ```text
-//!            full, lingered, or its broker is idle          an answer is awaited
+//!            full, lingered, or its broker is idle          the request is in flight
 //!  append ─▶ open ─────────────────────────▶ ready ───────────────▶ sent ──▶ delivered
 //!                                              ▲                     │ └────▶ failed
 //!                                              └── in order, after ◀─┘
@@ -9,20 +9,26 @@
 //! ```
 //!
 //! Rules that keep records in order and single:
-//! * A partition's batches are sent in the order of their first append, over one connection at a time. After a failure
-//!   nothing more of the partition is sent until every batch under way has its answer; then all go again in order.
-//! * With idempotence (KIP-98) a batch gets producer id, epoch and sequence when it is first sent and keeps them in every
-//!   retry, so the broker can tell a repeat. Five requests in flight are what it remembers.
+//! * A partition's batches are sent in the order of their first append, over one connection at a
+//!   time. After a failure nothing more of the partition is sent until every batch in flight has
+//!   its response; then all go again in order.
+//! * With idempotence (KIP-98) a batch gets producer id, epoch and sequence when it is first sent
+//!   and keeps them in every retry, so the broker can recognize a repeat. It remembers five
+//!   requests in flight.
 //! * A broker that has no record of a producer in a partition takes any sequence number. So until the first batch under an
 //!   identity is acknowledged there, no second one is sent: were the first refused, the second would overtake it.
-//! * A batch that was given up leaves a gap in the sequence. If no other batch carries numbers, the next one begins a new epoch
-//!   (KIP-360): should the request of the old one still arrive, the broker refuses it. Else the broker answers the next one with
-//!   OUT_OF_ORDER_SEQUENCE_NUMBER, which proves that it is not in the log; then the epoch is bumped and what waits is numbered
-//!   from 0 again. No batch gets new numbers without such a proof. If another broker may have written the batch, the leader must
-//!   report the error for 10 s, because another replica may have the batch and be elected (`denial`). The error is no proof
-//!   for a batch that was sent over a connection that ended before the response: the broker may still have both requests before
-//!   it. Nor is it from a broker before 1.0, which remembers one batch, where others behind this one may be written, too.
-//! * A request owns its batches' bytes until its answer or its connection's end, even if the batches were given up before.
+//! * A batch that was abandoned leaves a gap in the sequence. If no other batch carries numbers,
+//!   the next one begins a new epoch (KIP-360): should the request of the old one still arrive, the
+//!   broker refuses it. Else the broker responds to the next one with OUT_OF_ORDER_SEQUENCE_NUMBER,
+//!   which proves that it is not in the log; then the epoch is bumped and pending batches are
+//!   numbered from 0 again. No batch gets new numbers without such a proof. If another broker may
+//!   have written the batch, the leader must report the error for 10 s, because another replica may
+//!   have the batch and be elected (`denial`). The error is no proof for a batch that was sent over
+//!   a connection that ended before the response: the broker may still have both requests before
+//!   it. Nor is it from a broker before 1.0, which remembers one batch, where later batches may be
+//!   written, too.
+//! * A request owns its batches' bytes until its response or its connection's end, even if the
+//!   batches were abandoned before.
 //!
 //! Each file has one reason, and imports only files above it in this table:
 //!
@@ -47,8 +53,8 @@
 //! | `append` | from a record to the open batch of its partition |
 //! | `gather` | which batches the next request to a broker takes |
 //! | `may_be_written` | whether a batch can be in the log after an error code |
-//! | `answer` | what an answer means for each batch |
-//! | `expiry` | which batches are given up |
+//! | `answer` | the meaning of a response for each batch |
+//! | `expiry` | which batches are abandoned |
 //! | `pump` | the step that runs after every event |
 //! | `part` | the accumulator as a part of a client |
 //!

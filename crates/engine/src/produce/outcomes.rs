@@ -23,7 +23,7 @@ pub(super) struct Outcomes<T> {
 pub(super) struct Losses {
     /// The first failure, until somebody takes it.
     failure: Option<Error>,
-    /// A batch that has sequence numbers was given up.
+    /// A batch that has sequence numbers was abandoned.
     gap: bool,
 }
 
@@ -55,12 +55,12 @@ impl<T: Clone> Outcomes<T> {
         losses.any(|losses| losses.failure.is_some())
     }
 
-    /// Whether a batch of the transaction that has sequence numbers was given up.
+    /// Whether a batch of the transaction that has sequence numbers was abandoned.
     pub(super) fn has_gap(&self) -> bool {
         self.losses.as_ref().is_some_and(|losses| losses.gap)
     }
 
-    /// Bytes of records that have no fate yet, or that a request still owns.
+    /// Bytes of records that have no delivery result yet, or that a request still owns.
     pub(super) fn used(&self) -> usize {
         self.used
     }
@@ -75,18 +75,18 @@ impl<T: Clone> Outcomes<T> {
         self.used += bytes;
     }
 
-    /// Whether all batches up to `mark` have their fate.
+    /// Whether all batches up to `mark` have their delivery result.
     pub(super) fn is_decided(&self, mark: u64) -> bool {
         let first = self.undecided.first();
         first.is_none_or(|(number, _)| *number > mark)
     }
 
-    /// The next fate that became known.
+    /// The next delivery result.
     pub(super) fn poll(&mut self) -> Option<Done<T>> {
         self.done.pop_front().map(|(_, fate)| fate)
     }
 
-    /// Takes the fate of a batch back, of which nobody was told yet: why it failed.
+    /// Takes back the delivery result of a batch that was not reported yet: why it failed.
     pub(super) fn retract(&mut self, number: u64) -> Option<Error> {
         let at = self.done.iter().rposition(|(other, _)| *other == number)?;
         self.done.remove(at)?.1.result.err()
@@ -100,7 +100,7 @@ impl<T: Clone> Outcomes<T> {
         }
     }
 
-    /// A batch that no request holds any more is given up. `error` names the partition.
+    /// Abandons a batch that no request holds any more. `error` names the partition.
     pub(super) fn failed(&mut self, context: &mut Context, batch: &Batch<T>, error: Error) {
         self.release(context, batch);
         if let Some(losses) = &mut self.losses {
@@ -111,7 +111,7 @@ impl<T: Clone> Outcomes<T> {
         }
     }
 
-    /// A batch is given up while a request still owns its bytes. `error` names the partition.
+    /// Abandons a batch while a request still owns its bytes. `error` names the partition.
     pub(super) fn abandoned(&mut self, context: &mut Context, batch: &mut Batch<T>, error: Error) {
         batch.decided = true;
         batch.set_may_be_written();

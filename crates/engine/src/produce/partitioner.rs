@@ -1,9 +1,11 @@
 //! Which partition a record goes to: the one it names, else the one that its key chooses, else the one whose turn it is.
 //!
-//! Records that nothing else places go to one partition until it got `batch.size` bytes, then to another (KIP-794): so batches are
-//! large, and a broker that sends its answers late does not get more for it. The next partition has a leader; if possible, one that
-//! takes what waits for it (`partitioner.availability.timeout.ms`) and that is near (KIP-1123). Among those the turn goes round;
-//! but if more batches wait for some of them than for others, chance decides, and these get less.
+//! Records without a key or a chosen partition go to one partition until it got `batch.size` bytes,
+//! then to another (KIP-794): so batches are large, and a broker that responds late does not get
+//! more records for it. The next partition has a leader. If possible, its leader accepts its
+//! pending batches (`partitioner.availability.timeout.ms`) and is near (KIP-1123). Among those
+//! partitions the turn goes round; but if more batches wait for some of them than for others, the
+//! choice is random, and these get less.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -121,8 +123,9 @@ impl Partitions {
         })
     }
 
-    /// Makes room for a record of `size` bytes: a full batch is closed, and a record that may go anywhere goes to the next
-    /// partition when the turn of this one is over. `clock` is read only then.
+    /// Makes space for a record of `size` bytes: a full batch is closed, and a record that may go
+    /// anywhere goes to the next partition when the turn of this one is over. `clock` is read only
+    /// then.
     pub(super) fn place<T>(
         &mut self,
         queues: &mut [Queue<T>],
@@ -181,7 +184,7 @@ impl Partitions {
         most.saturating_sub(self.taken + BatchHeader::SIZE)
     }
 
-    /// Records of so many bytes went to the current partition in its turn.
+    /// Records of this many bytes went to the current partition in its turn.
     pub(super) fn took(&mut self, bytes: usize) {
         self.taken += bytes;
     }

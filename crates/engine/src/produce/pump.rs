@@ -1,4 +1,5 @@
-//! The step that runs after every event: it follows the view, fails late batches, asks for connections and wakes them.
+//! The step that runs after every event: it follows the metadata, fails late batches, requests
+//! connections and wakes them.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -49,13 +50,14 @@ impl<T: Clone> Accumulator<T> {
             waiting.any(|queue| queue.leader == Some(node))
         });
         if self.outcomes.has_failure() || self.spent.is_some() {
-            // What was just given up is news for the transaction, or for who gives the next identity.
+            // A batch that was just abandoned matters to the transaction, or to the part that
+            // provides the next identity.
             cluster.set_alarm(now);
         }
     }
 
     /// A caller waits for the topic, until [`Accumulator::give_up_topic`] was called as often;
-    /// [`Accumulator::knows_topic`] says when it is known.
+    /// [`Accumulator::knows_topic`] is true when it is known.
     pub(crate) fn want_topic(&mut self, now: Instant, cluster: &mut Cluster, name: &str) {
         self.topics.want(now, cluster, name);
         self.say_what_may_be_created(cluster);
@@ -83,7 +85,7 @@ impl<T: Clone> Accumulator<T> {
         self.topics.queues(name).len()
     }
 
-    /// Takes over what the view says about the topics in use.
+    /// Takes over the metadata of the topics in use.
     fn follow_view(&mut self, now: Instant, cluster: &mut Cluster) {
         let max_idle = self.config.metadata_max_idle;
         let names = self.topics.names_to_follow(cluster);

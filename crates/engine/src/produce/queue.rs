@@ -16,7 +16,7 @@ use crate::produce::stamp::{Identity, Numbering};
 /// How long a batch waits for more records while its broker is busy, if `linger.ms` is not given.
 const ADAPTIVE_LINGER: Duration = Duration::from_millis(5);
 
-/// The batches that must be numbered anew once no batch of a partition is under way.
+/// The batches that must be renumbered once no batch of a partition is in flight.
 #[derive(Debug)]
 pub(super) enum Renumber {
     None,
@@ -30,7 +30,7 @@ pub(super) enum Renumber {
 #[derive(Debug)]
 pub(super) struct Queue<T> {
     pub(super) topic: Arc<str>,
-    /// Zero if the broker does not tell.
+    /// Zero if the broker does not return it.
     pub(super) topic_id: Uuid,
     pub(super) partition: i32,
     pub(super) leader: Option<i32>,
@@ -154,7 +154,7 @@ impl<T> Queue<T> {
             .is_some_and(|stamp| self.numbering.is_overtaken(stamp))
     }
 
-    /// When the next batch may go; `idle` says that its broker owes no answer.
+    /// When the next batch may go; `idle` is whether no response of its broker is outstanding.
     pub(super) fn due(&self, config: &Config, idle: bool) -> Option<Instant> {
         if let Some(batch) = self.ready.front() {
             return Some(self.retry_at.unwrap_or(batch.created));
@@ -178,13 +178,13 @@ impl<T> Queue<T> {
         [sent, ready, open].into_iter().flatten().min()
     }
 
-    /// Whether no batch before this one is without a fate at the broker.
+    /// Whether no batch before this one is without a result at the broker.
     pub(super) fn is_first(&self, id: BatchId) -> bool {
         self.sent.front().is_some_and(|batch| batch.id == id)
             && self.ready.front().is_none_or(|batch| batch.id > id)
     }
 
-    /// Whether a batch under way follows one that was given up and may still come.
+    /// Whether a batch in flight follows one that was abandoned and may still arrive.
     pub(super) fn follows_gap(&self, batch: &Batch<T>) -> bool {
         let stamp = batch.stamp;
         stamp.is_some_and(|stamp| !self.numbering.follows_acknowledged(stamp))

@@ -32,7 +32,8 @@ pub(super) struct ParcelTopic {
     pub(super) partitions: Vec<(i32, Load)>,
 }
 
-/// What a request carries, until its answer or its connection's end: the batches by the index of their queue.
+/// The batches of a request, by the index of their queue, until its response or its connection's
+/// end.
 #[derive(Debug)]
 pub(super) struct SentRequest {
     pub(super) link: LinkId,

@@ -32,7 +32,8 @@ impl Scope {
         self.protocol == TransactionProtocol::V2 || joined == self.number
     }
 
-    /// The highest version of Produce for this protocol: from 12 on, a batch joins the transaction by itself.
+    /// The highest version of Produce for this protocol: since 12, a batch joins the transaction by
+    /// itself.
     pub(super) fn highest_produce(&self) -> i16 {
         match self.protocol {
             TransactionProtocol::V1 => JOINING - 1,

@@ -1,7 +1,8 @@
-//! How a batch is numbered, so that a broker can tell a repeat (KIP-98).
+//! How a batch is numbered, so that a broker can recognize a repeat (KIP-98).
 //!
-//! The sequence numbers of a partition go on from batch to batch under one identity, and begin anew with 0 under the next
-//! one. A partition changes its identity only when none of its batches carries the old one.
+//! The sequence numbers of a partition continue from batch to batch under one identity, and start
+//! with 0 under the next one. A partition changes its identity only when none of its batches
+//! carries the old one.
 
 use ottla_protocol::records::ProducerState;
 
@@ -58,7 +59,8 @@ pub(super) struct Numbering {
 }
 
 impl Numbering {
-    /// Numbers the next `records` records. `settled` says that no batch of the partition carries a number.
+    /// Numbers the next `records` records. `settled` is whether no batch of the partition carries a
+    /// number.
     pub(super) fn stamp(&mut self, identity: Identity, records: u32, settled: bool) -> Stamp {
         if self.identity.is_none() || (settled && self.identity != Some(identity)) {
             *self = Numbering {
@@ -76,8 +78,9 @@ impl Numbering {
         stamp
     }
 
-    /// The broker acknowledged a batch of so many records with this stamp. `is_its_log` says that it is in the log of the
-    /// present topic, not in that of a topic of this name that was deleted.
+    /// The broker acknowledged a batch of this many records with this stamp. `is_its_log` is
+    /// whether the batch is in the log of the present topic, not in that of a topic of this name
+    /// that was deleted.
     pub(super) fn acknowledged(&mut self, stamp: Option<Stamp>, records: u32, is_its_log: bool) {
         let is_known = stamp.map(|stamp| stamp.identity) == self.identity && is_its_log;
         self.established = self.identity.is_none() || is_known;
@@ -94,7 +97,8 @@ impl Numbering {
         stamp.after(records).sequence == self.next_sequence
     }
 
-    /// Whether the broker acknowledged the numbers right before these. If it did not, their batch was given up, and may still come.
+    /// Whether the broker acknowledged the numbers right before these. If it did not, their batch
+    /// was abandoned, and may still arrive.
     pub(super) fn follows_acknowledged(&self, stamp: Stamp) -> bool {
         Some(stamp.identity) == self.identity && stamp.sequence == self.seen
     }
@@ -104,7 +108,8 @@ impl Numbering {
         Some(stamp.identity) == self.identity && is_after(self.seen, stamp.sequence)
     }
 
-    /// Whether the broker may miss numbers, when no batch carries any: one that did was given up.
+    /// Whether the broker may miss numbers, when no batch carries any: a batch that did was
+    /// abandoned.
     pub(super) fn has_gap(&self) -> bool {
         self.identity.is_some() && self.seen != self.next_sequence
     }

@@ -1,13 +1,13 @@
 //! Which topics are in use, for how long, and what is known of their partitions.
 //!
 //! ```text
-//!            a caller waits for it                  the view has it
+//!            a caller waits for it                  metadata has it
 //!   unknown ───────────────────────▶ awaited ─────────────────────────▶ known
 //!     ▲  ▲                              │                                │ │
 //!     │  └──── its last caller left ◀───┘                                │ │
 //!     └──────── nothing was sent for metadata.max.idle.ms, or it is gone ┘ │
 //!                                              a record was appended: ◀────┘
-//!                                              the time begins anew
+//!                                              the time starts again
 //! ```
 //!
 //! Only awaited and known topics are requested. A topic stays as long as it has batches or a caller waits for it. A
@@ -147,8 +147,8 @@ impl Topics {
         Some(topic)
     }
 
-    /// Takes out of use the topics that nothing was sent to for `max_idle`, and gives their queues. `is_busy` says whether
-    /// any of these queues has a batch.
+    /// Takes out of use the topics that nothing was sent to for `max_idle`, and gives their queues.
+    /// `is_busy` is whether any of these queues has a batch.
     pub(super) fn expire(
         &mut self,
         now: Instant,

@@ -4,8 +4,8 @@
 //! begin() ── context ──▶ token ⇄ token … ── complete ──▶ the layers that the broker offers ──▶ none of them, confirmed
 //! ```
 //!
-//! The last message of each side says which security layers it can do and how much it takes at once. Kafka uses none:
-//! what comes after the authentication is protected by TLS or not at all.
+//! The last message of each side lists the security layers that it supports and its largest message
+//! size. Kafka uses none: data after the authentication is protected by TLS or not at all.
 
 use bytes::Bytes;
 

@@ -1,14 +1,15 @@
 //! How a client proves who it is: mechanisms without sockets (RFC 4422, KIP-43).
 //!
 //! ```text
-//! begin() ──▶ Step ── Send: bytes for the broker, whose answer goes to step() ──▶ Step …
+//! begin() ──▶ Step ── Send: bytes for the broker, whose response goes to step() ──▶ Step …
 //!                 ├── Last: bytes for the broker, which has nothing to say to them but that it accepts
 //!                 ├── Need: something from outside, which goes to take() ──▶ Step …
 //!                 └── Done
 //! ```
 //!
-//! The connection carries a mechanism's bytes in SaslAuthenticate and knows nothing else of it. What takes time, asks other
-//! servers or is the caller's own code comes as a [`Need`]: the owner of the connection looks after it elsewhere.
+//! The connection carries a mechanism's bytes in SaslAuthenticate and does not interpret them. What
+//! takes time, needs other servers or is the caller's own code is returned as a [`Need`]: the owner
+//! of the connection handles it elsewhere.
 //!
 //! * `plain`, `scram`, `oauthbearer`, `msk_iam`, `gssapi`: the mechanisms
 //! * `outside`: what they need from outside

@@ -1,7 +1,7 @@
 //! AWS_MSK_IAM: a request to connect that is signed with AWS credentials (AWS's library of that name for Kafka).
 //!
-//! The provider makes the whole signed document, which names the broker's host. The broker answers with a version and the
-//! id of the request, which mean nothing to a client.
+//! The provider makes the whole signed document, which names the broker's host. The broker responds
+//! with a version and the id of the request, which mean nothing to a client.
 
 use bytes::Bytes;
 
@@ -41,7 +41,7 @@ impl Mechanism for MskIam {
     fn step(&mut self, challenge: Bytes) -> Result<Step, Error> {
         match std::mem::take(&mut self.stage) {
             Stage::Sent if challenge.is_empty() => Err(refused(
-                "the broker did not confirm AWS_MSK_IAM: its answer is empty",
+                "the broker did not confirm AWS_MSK_IAM: its response is empty",
             )),
             Stage::Sent => Ok(Step::Done),
             Stage::Idle | Stage::Payload => Err(out_of_turn()),

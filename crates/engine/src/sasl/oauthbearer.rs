@@ -12,7 +12,7 @@ use super::{Mechanism, Step, out_of_turn, quoted, refused};
 use crate::credentials::{Question, Reply};
 use crate::error::Error;
 
-/// Between the parts of a message, and the answer to an error.
+/// The separator in a message, and the whole response to an error.
 const SEPARATOR: &str = "\x01";
 /// The most bytes of a token with its extensions: brokers take no larger request before authentication.
 const LONGEST: usize = 256 << 10;
@@ -55,7 +55,8 @@ impl Mechanism for OauthBearer {
                 self.stage = Stage::Refused(why);
                 Ok(Step::Send(Bytes::from_static(SEPARATOR.as_bytes())))
             }
-            // Brokers answer the confirmation with an error code. One that does not has refused all the same.
+            // Brokers respond to the confirmation with an error code. A broker that does not has
+            // still refused the token.
             Stage::Refused(why) => Err(refused(format!("the broker refused the token: {why}"))),
             Stage::Idle | Stage::Token => Err(out_of_turn()),
         }

@@ -1,4 +1,5 @@
-//! What mechanisms need from outside: chance, processor time, and answers of other servers or of the caller's code.
+//! What mechanisms need from outside: random numbers, processor time, and results of other servers
+//! or of the caller's code.
 
 use std::fmt;
 use std::num::NonZeroU32;
@@ -14,7 +15,7 @@ pub enum Need {
     Nonce,
     /// Processor time: [`Stretch::run`], which may take up to about a second.
     Stretch(Stretch),
-    /// An answer of the [`Provider`](crate::credentials::Provider).
+    /// A result of the [`Provider`](crate::credentials::Provider).
     Outside(Question),
 }
 

@@ -52,7 +52,7 @@ impl Mechanism for Plain {
         if challenge.is_empty() {
             Ok(Step::Done)
         } else {
-            Err(refused("the broker answered PLAIN with a challenge"))
+            Err(refused("the broker responded to PLAIN with a challenge"))
         }
     }
 }

@@ -222,7 +222,7 @@ impl ServerFirst {
             .and_then(NonZeroU32::new)
             .ok_or_else(|| {
                 wrong(&format!(
-                    "asks for {} iterations; {FEWEST_ITERATIONS} to {MOST_ITERATIONS} are allowed",
+                    "requires {} iterations; {FEWEST_ITERATIONS} to {MOST_ITERATIONS} are allowed",
                     quoted(iterations)
                 ))
             })?;

@@ -8,7 +8,7 @@ use ottla_protocol::Uuid;
 use crate::error::Error;
 use crate::share::runs::Runs;
 
-/// What a caller says of a record that it acquired (KIP-932, KIP-1222).
+/// A caller's acknowledgement of a record that it acquired (KIP-932, KIP-1222).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum AcknowledgeType {
     /// It was processed.
@@ -17,7 +17,7 @@ pub enum AcknowledgeType {
     Release,
     /// It can never be processed: nobody gets it again.
     Reject,
-    /// It takes longer: its lock begins anew.
+    /// It takes longer: its lock is renewed.
     Renew,
 }
 
@@ -39,7 +39,7 @@ impl AcknowledgeType {
     }
 }
 
-/// What brokers are told of offsets.
+/// What is sent to brokers about offsets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// There is no record, or none that consumers see.
@@ -62,7 +62,8 @@ impl Verdict {
     }
 }
 
-/// Names what one answer brought of one partition. What is said of records counts only for the lock under which they were given.
+/// The lock of the records of one partition in one response. An acknowledgement of records counts
+/// only for the lock under which they were given.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LockId(pub(super) u64);
 

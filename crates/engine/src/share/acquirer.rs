@@ -1,4 +1,4 @@
-//! When records are acquired, what of them is held, and what brokers are told of it.
+//! When records are acquired, which are held, and which acknowledgements brokers receive.
 
 mod asking;
 mod saying;
@@ -31,7 +31,7 @@ const LANE: Lane = Lane::Data(0);
 /// The first versions of ShareFetch that limit records exactly (KIP-1206), and of ShareAcknowledge that renew locks (KIP-1222).
 const RECORD_LIMIT: i16 = 2;
 const RENEWALS: i16 = 2;
-/// What an answer has beside records.
+/// The bytes of a response besides records.
 const ENVELOPE: usize = 64 << 10;
 
 #[derive(Debug)]
@@ -40,7 +40,7 @@ pub(crate) struct Acquirer {
     group: Arc<str>,
     member: Option<Arc<str>>,
     assigned: BTreeMap<Key, Arc<str>>,
-    /// Partitions that went to others while answers may still bring records of them.
+    /// Partitions that were reassigned while responses may still contain their records.
     former: BTreeMap<Key, Arc<str>>,
     by_leader: BTreeMap<i32, BTreeSet<Key>>,
     must_place: bool,
@@ -127,7 +127,7 @@ impl Acquirer {
     /// The oldest records that nobody has taken.
     pub(crate) fn take(&mut self) -> Option<Acquired> {
         let taken = self.buffer.pop_front();
-        // Nobody waits for more until the caller says so.
+        // Nobody waits for more until the caller calls [`Acquirer::want`].
         self.wanted &= taken.is_none();
         taken
     }
@@ -159,7 +159,8 @@ impl Acquirer {
         false
     }
 
-    /// Says of records that the caller cannot get what becomes of them; `None` of offsets without a record.
+    /// Acknowledges records that the caller cannot get, as `kind`; `None` for offsets without a
+    /// record.
     pub(crate) fn dispose(
         &mut self,
         now: Instant,
@@ -173,8 +174,9 @@ impl Acquirer {
         }
     }
 
-    /// Takes out what of these offsets is acquired under this lock, and waits for a caller: its fate is decided now. Records may claim
-    /// offsets of others, or one offset several times.
+    /// Takes out those of these offsets that are acquired under this lock and not given to a caller
+    /// yet: the caller of this method decides what happens to them. Records may claim offsets of
+    /// other records, or one offset several times.
     fn take_acquired(&mut self, lock: LockId, first: i64, last: i64) -> Vec<Run<Held>> {
         let key = self.locks.get(&lock).map(|known| known.key);
         let Some(held) = key.and_then(|key| self.held.get_mut(&key)) else {
@@ -189,7 +191,7 @@ impl Acquirer {
         waiting
     }
 
-    /// What the caller says of records that it has.
+    /// The caller's acknowledgement of records that it has.
     ///
     /// # Errors
     /// `Kind::Argument` if it does not have some of them, or has said so before; `Kind::Unsupported` for a renewal that the broker
@@ -222,7 +224,7 @@ impl Acquirer {
 
     fn check_renewal(&self, cluster: &Cluster, lock: &Lock) -> Result<(), Error> {
         let Some(link) = self.session_of(lock).and_then(|session| session.link) else {
-            // It ended with its session, which the broker says better.
+            // The lock ended with its session, and the broker's error describes that better.
             return Ok(());
         };
         match cluster.version(link, ApiKey::ShareAcknowledge, i16::MAX) {
@@ -252,7 +254,7 @@ impl Acquirer {
         }
     }
 
-    /// Has brokers told what callers have said.
+    /// Sends the acknowledgements of callers to brokers.
     pub(crate) fn tell(&mut self, now: Instant, cluster: &mut Cluster) {
         self.turn += 1;
         let keys: Vec<Key> = self.held.keys().copied().collect();
@@ -317,7 +319,8 @@ impl Acquirer {
         self.lock_timeout
     }
 
-    /// What keeps records from coming, once: whoever asks again waits for what the broker says then.
+    /// The error that prevents the delivery of records, once: a caller that polls again waits for
+    /// the broker's next response.
     pub(crate) fn take_failure(&mut self) -> Option<Error> {
         let first = || self.troubles.pop_first().map(|(_, error)| error);
         self.trouble.take().or_else(first)
@@ -531,7 +534,7 @@ impl Acquirer {
         self.last_lock += 1;
         let lock = LockId(self.last_lock);
         let all = came.ranges.iter().chain(&came.missing);
-        // Exact: they ascend from 0 on, so that they are 2^63 at most.
+        // Exact: they ascend from 0, so that they are 2^63 at most.
         let left = all.map(|it| length(it.first, it.last)).sum();
         self.locks.insert(
             lock,
@@ -572,8 +575,9 @@ impl Acquirer {
         }
     }
 
-    /// Records came anew, so that the lock under which they came before has ended: what was said under that one does not count. The
-    /// broker, which knows members and not locks, would take it for what is said of the new one.
+    /// Records were delivered again, so the lock of the earlier delivery has ended, and
+    /// acknowledgements under that lock do not count. They must not be sent: the broker knows
+    /// members and not locks, and would apply them to the new lock.
     fn unlock_before(
         &mut self,
         now: Instant,
@@ -647,9 +651,9 @@ impl Acquirer {
         }
     }
 
-    /// What an answer does not mention may have been taken in.
+    /// The broker may have handled records that a response does not mention.
     fn left_out(&mut self, cluster: &mut Cluster, about: (i32, ApiKey), pending: ByPartition) {
-        let error = Error::new(Kind::Protocol, "the answer leaves out a partition");
+        let error = Error::new(Kind::Protocol, "the response does not contain a partition");
         let error = unknown(self.named(cluster, about, error));
         self.fail(cluster, pending, &error);
     }
@@ -717,7 +721,7 @@ impl Acquirer {
         }
     }
 
-    /// A broker refused a request as a whole: the session begins anew.
+    /// A broker refused a request as a whole: a new session begins.
     fn refused(
         &mut self,
         now: Instant,
@@ -798,7 +802,8 @@ impl Acquirer {
         self.sweep();
     }
 
-    /// Forgets locks of ended sessions that nobody has a record of, nor is to be told something.
+    /// Forgets locks of ended sessions, unless somebody has a record of them, or an error of theirs
+    /// is still to be reported.
     fn sweep(&mut self) {
         let held = self.held.values().flat_map(Runs::iter);
         let held = held.map(|run| run.value.lock);

@@ -1,4 +1,4 @@
-//! What the answer to a ShareFetch brings of one partition.
+//! The content of a ShareFetch response for one partition.
 
 use std::sync::Arc;
 
@@ -40,7 +40,7 @@ pub(super) struct Came {
     pub(super) missing: Vec<AcquiredRange>,
 }
 
-/// Takes the acquired records out of an answer; `None` if it has none.
+/// Takes the acquired records out of a response; `None` if it has none.
 pub(super) fn read(topic: &Arc<str>, partition: i32, row: PartitionData) -> Option<Came> {
     let ranges = ordered(&row.acquired_records);
     let first = ranges.first()?.first;

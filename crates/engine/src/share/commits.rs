@@ -10,7 +10,7 @@ use crate::error::Error;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CommitId(u64);
 
-/// A partition of which a commit told something.
+/// A partition with acknowledgements in a commit.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Committed {
     /// The topic.

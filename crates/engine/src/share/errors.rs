@@ -1,4 +1,4 @@
-//! What callers are told of acknowledgements that do not count, or are not known to.
+//! The errors of acknowledgements that do not count, or whose result is unknown.
 
 use ottla_protocol::ErrorCode;
 
@@ -6,7 +6,7 @@ use crate::error::{Error, Kind};
 
 pub(super) fn not_held(first: i64, last: i64) -> Error {
     let text = format!(
-        "the records from offset {first} to {last} cannot be acknowledged: some were acknowledged before, or their lock ended and they are delivered anew"
+        "the records from offset {first} to {last} cannot be acknowledged: some are acknowledged, or their lock ended"
     );
     Error::new(Kind::Argument, text)
 }

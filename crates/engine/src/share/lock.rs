@@ -1,5 +1,5 @@
-//! What is held of what was acquired: the lock of each answer and partition, and what is known of each record under it. An offset has
-//! one lock and one state at a time, whatever brokers claim.
+//! Which of the acquired records are held: the lock of each response and partition, and the state
+//! of each record under it. An offset has one lock and one state at a time, whatever brokers claim.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -25,7 +25,7 @@ pub(super) enum State {
     Renewed,
 }
 
-/// What one answer brought of one partition.
+/// The records of one partition in one response.
 #[derive(Debug)]
 pub(super) struct Lock {
     pub(super) key: Key,

@@ -1,5 +1,5 @@
-//! A member of a share group and its coordinator (KIP-932): it joins by a heartbeat of epoch 0, hears its partitions in the answers,
-//! and leaves by one of epoch -1.
+//! A member of a share group and its coordinator (KIP-932): it joins by a heartbeat of epoch 0,
+//! receives its partitions in the responses, and leaves by a heartbeat of epoch -1.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::group::{Consequence, Selection, Wanted, consequence, consequence_insi
 use crate::observe::Observed;
 use crate::part::Core;
 
-/// A coordinator that asks for heartbeats more often is not obeyed.
+/// A coordinator that requests shorter intervals is not obeyed.
 const SHORTEST_INTERVAL: Duration = Duration::from_millis(10);
 
 const JOINS: i32 = 0;
@@ -41,7 +41,7 @@ pub(crate) struct Member {
     interval: Duration,
     next_beat: Option<Instant>,
     target: BTreeSet<IdPartition>,
-    /// The assigned partitions whose topics have names; they are told to whoever fetches when they change.
+    /// The assigned partitions whose topics have names; the acquirer is notified when they change.
     named: BTreeMap<IdPartition, Arc<str>>,
     news: bool,
     seen_view: u64,
@@ -55,10 +55,10 @@ pub(crate) struct Member {
     leaving: Option<Instant>,
 }
 
-/// What a heartbeat under way says.
+/// The content of a heartbeat in flight.
 #[derive(Debug)]
 enum Said {
-    /// It lives, and wants these topics, if it says so.
+    /// The member lives, with its epoch, and wants these topics, if the heartbeat contains them.
     Lives(i32, Option<BTreeSet<Arc<str>>>),
     Leaves,
 }
@@ -110,7 +110,8 @@ impl Member {
         topics: BTreeSet<Arc<str>>,
     ) {
         let before = self.wanted.take();
-        // First wanted anew, so that topics that stay are not forgotten in between.
+        // The new topics are wanted before the old ones are released, so that topics in both are
+        // not forgotten in between.
         self.wanted = Some(Wanted::new(now, cluster, Selection::Names(topics), None));
         if let Some(before) = before {
             before.release(cluster);
@@ -136,7 +137,7 @@ impl Member {
         self.leaving
     }
 
-    /// The member goes: the coordinator is told, if it counts on it.
+    /// The member leaves: the coordinator is notified, if it has the member.
     pub(crate) fn go(&mut self, now: Instant, core: &mut Core) {
         let Some(deadline) = self.leaving.filter(|_| !self.is_saying_goodbye()) else {
             return;
@@ -165,7 +166,7 @@ impl Member {
             return;
         }
         self.leaving = Some(now + self.config.request_timeout);
-        // Said all the same: nobody waits for the answer.
+        // The heartbeat is still sent: nobody waits for the response.
         self.go(now, core);
         self.forget(&mut core.cluster);
     }
@@ -231,7 +232,7 @@ impl Member {
         self.beat(now, core);
     }
 
-    /// Takes in a view of the cluster.
+    /// Takes in the cluster's metadata.
     fn look(&mut self, cluster: &mut Cluster) {
         if self.seen_view == cluster.view_version() {
             return;
@@ -259,7 +260,8 @@ impl Member {
         }
     }
 
-    /// Asks for another view while a topic has no name in this one: a broker may not have heard of it yet.
+    /// Refreshes the metadata while it lacks the name of a topic: a broker may not know the topic
+    /// yet.
     fn find_names(&mut self, now: Instant, cluster: &mut Cluster) {
         let unknown: BTreeSet<Uuid> = self.target.iter().map(|it| it.0).collect();
         let is_known = |id: &Uuid| cluster.view().name_of(*id).is_some();
@@ -333,7 +335,8 @@ impl Member {
                 Ok(standing) => self.heard(now, &mut core.cluster, epoch, topics, standing),
                 Err(error) => self.unheard(now, &mut core.cluster, epoch, error),
             },
-            // Who subscribed again meanwhile joins anew; the others are done, whatever the coordinator said.
+            // A member that subscribed again meanwhile rejoins; others are done, whatever the
+            // response was.
             Said::Leaves if self.leaving.is_none() => {
                 self.lose();
                 self.next_beat = Some(now);
@@ -376,7 +379,7 @@ impl Member {
         };
         if let Some(assigned) = standing.assigned {
             if self.target != assigned {
-                // Nothing is given up first, so that it takes no time.
+                // Nothing is revoked first, so it takes no time.
                 cluster.context.meters.rebalanced(now, Duration::ZERO);
             }
             self.target = assigned;
@@ -396,7 +399,7 @@ impl Member {
     }
 
     fn unheard(&mut self, now: Instant, cluster: &mut Cluster, epoch: i32, error: Error) {
-        // Whether the coordinator took in what it was told is not known.
+        // It is not known whether the coordinator handled the heartbeat.
         self.declared = None;
         self.failures = self.failures.saturating_add(1);
         let mut pause = cluster.retry_pause(self.failures);

@@ -11,8 +11,8 @@
 //!                        dropped              what is said of it does not count                     again, while the lock holds
 //! ```
 //!
-//! Records are requested only while a caller waits for some, and none is there: what waits here is kept from other members, and its
-//! lock goes on.
+//! Records are requested only while a caller waits for some, and none is buffered: other members
+//! cannot get buffered records, whose lock runs meanwhile.
 //!
 //! Each file has one reason, and imports only files above it in this table:
 //!
@@ -20,11 +20,11 @@
 //! |---|---|
 //! | `runs` | ranges of offsets, each with a value |
 //! | `acknowledgement` | what is said of records, and how that ended |
-//! | `answer` | what the answer to a ShareFetch brings of one partition |
+//! | `answer` | the content of a ShareFetch response for one partition |
 //! | `lock` | what is held of what was acquired |
 //! | `session` | what one broker and this member know of each other's requests |
 //! | `commits` | callers who wait until what was said is settled |
-//! | `errors` | what callers are told of acknowledgements that do not count |
+//! | `errors` | the errors of acknowledgements that do not count |
 //! | `member` | the membership: heartbeats, and what is assigned |
 //! | `acquirer` | when each of them acts; its folder has what brokers are asked for, and what becomes of what was said |
 //! | `part` | both as parts of a client |

@@ -51,7 +51,7 @@ impl<T: Copy + PartialEq> Runs<T> {
         before
     }
 
-    /// Takes what lies in a range out.
+    /// Takes out the part in a range.
     pub(super) fn take(&mut self, first: i64, last: i64) -> Vec<Run<T>> {
         if first > last {
             return Vec::new();
@@ -68,7 +68,7 @@ impl<T: Copy + PartialEq> Runs<T> {
         taken.collect()
     }
 
-    /// What lies in a range, cut off at its ends.
+    /// The part in a range, cut off at its ends.
     pub(super) fn within(&self, first: i64, last: i64) -> Vec<Run<T>> {
         let left = self.0.range(..first).next_back();
         let inside = (first <= last).then(|| self.0.range(first..=last));
@@ -83,7 +83,7 @@ impl<T: Copy + PartialEq> Runs<T> {
             .collect()
     }
 
-    /// Takes out all for which `take` says so.
+    /// Takes out all for which `take` returns true.
     pub(super) fn extract(&mut self, take: impl Fn(T) -> bool) -> Vec<Run<T>> {
         let mut taken = Vec::new();
         self.0.retain(|&first, &mut (last, value)| {

@@ -76,7 +76,7 @@ impl Session {
         pending.any(|run| run.value.verdict == Verdict::RENEW)
     }
 
-    /// A request was answered without an error.
+    /// A request got a response without an error.
     pub(super) fn answered(&mut self, purpose: Purpose) {
         self.failures = 0;
         self.epoch = match self.epoch {

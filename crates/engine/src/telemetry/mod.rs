@@ -16,9 +16,11 @@
 //!   close ──▶ one last push, if any are wanted ──▶ off        refused for good ──▶ off
 //! ```
 //!
-//! It dials nobody before a broker has asked for something: a client without a connection has nobody to tell. Only
-//! [`Telemetry::want_instance`], a caller's question for the id that the brokers know the client by, makes the first one. A first push comes after 0.5 to 1.5 intervals, so that clients
-//! which start together do not push together; a value counts as told only when its push was answered.
+//! It opens no connection before a broker has requested something: a client without a connection
+//! has no receiver for its metrics. Only [`Telemetry::want_instance`], a caller's request for the
+//! id by which brokers know the client, opens the first connection. A first push comes after 0.5 to
+//! 1.5 intervals, so that clients which start together do not push together. A value counts as
+//! reported only after the response to its push.
 //!
 //! * `otlp`: metrics as OTLP's protobuf (`protobuf` writes its bytes), under KIP-714's names
 //! * `push`: a push that still has to be encoded and compressed, which takes no engine

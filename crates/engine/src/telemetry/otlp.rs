@@ -23,7 +23,7 @@ pub(super) enum Temporality {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Point {
     pub(super) metric: Metric,
-    /// The value to tell: of a total under delta temporality, how much it grew.
+    /// The value to report: of a total under delta temporality, how much it grew.
     pub(super) value: f64,
     /// When counting of that began, in ns since 1970 UTC.
     pub(super) since_ns: u64,

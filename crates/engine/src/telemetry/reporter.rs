@@ -1,4 +1,4 @@
-//! When to ask for a subscription, when to push, and what each answer means.
+//! When to request a subscription, when to push, and how each response is handled.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -20,12 +20,13 @@ use crate::dispatch::Dispatch;
 use crate::error::{Error, Kind};
 use crate::metrics::{self, Metric, Tag};
 
-/// A total, to tell how much it grew since it was told last.
+/// A total, by which to report how much it grew since the last report.
 type TotalOf = (&'static str, &'static str, Arc<[Tag]>);
 
 #[derive(Debug)]
 enum State {
-    /// No broker that is connected takes metrics, as of so many connections.
+    /// No connected broker accepts metrics; `opened` is the number of connections opened until
+    /// then.
     Idle { opened: f64 },
     /// A subscription is to be asked for.
     Asking { at: Instant },
@@ -35,11 +36,11 @@ enum State {
     Waiting { at: Instant, link: Option<LinkId> },
     /// A push was given to a connection.
     Pushed { token: u64 },
-    /// Nothing more will be told.
+    /// Nothing more will be reported.
     Off,
 }
 
-/// What the client tells brokers about itself.
+/// The metrics that the client reports to brokers.
 #[derive(Debug)]
 pub(crate) struct Telemetry {
     state: State,
@@ -64,7 +65,7 @@ pub(crate) struct Telemetry {
     terminated: bool,
     told: FxHashMap<TotalOf, f64>,
     told_ns: u64,
-    /// What will be told once the push is answered.
+    /// The values that are reported once the response to the push comes.
     telling: Vec<(TotalOf, f64)>,
     telling_ns: u64,
 }
@@ -116,7 +117,7 @@ impl Telemetry {
 
     // --- the id
 
-    /// A caller waits for the id by which brokers know the client: connects if need be.
+    /// A caller waits for the id by which brokers know the client: connects if needed.
     pub(crate) fn want_instance(&mut self) {
         self.wanted = true;
         self.refusal = None;
@@ -126,7 +127,7 @@ impl Telemetry {
         }
     }
 
-    /// The id by which brokers know the client, or why there is none; `None` while it may come.
+    /// The id by which brokers know the client, or why it has none; `None` while it may come.
     pub(crate) fn instance(&self) -> Option<Result<Uuid, Error>> {
         if self.instance != Uuid::ZERO {
             return Some(Ok(self.instance));
@@ -157,7 +158,7 @@ impl Telemetry {
                     link: None,
                 };
             }
-            // Its answer is awaited first, and followed by the last push.
+            // Its response comes first, and the last push follows.
             State::Pushed { .. } => {}
             _ => self.state = State::Off,
         }
@@ -169,7 +170,7 @@ impl Telemetry {
         self.leaving && !matches!(self.state, State::Off)
     }
 
-    /// Nothing more is told.
+    /// Nothing more is reported.
     pub(crate) fn stop(&mut self, cluster: &mut Cluster) {
         self.state = State::Off;
         cluster.context.changes.tell(Change::Telemetry);
@@ -296,7 +297,7 @@ impl Telemetry {
         let is_delta = subscription.temporality == Temporality::Delta;
         let mut points = Vec::new();
         for metric in metrics {
-            // An average of nothing is not told.
+            // An average of nothing is not reported.
             if !metric.value.is_finite() || !subscription.wants(&metric) {
                 continue;
             }
@@ -318,7 +319,7 @@ impl Telemetry {
         points
     }
 
-    // --- answers
+    // --- responses
 
     pub(crate) fn handle_answer(
         &mut self,
@@ -439,7 +440,7 @@ impl Telemetry {
         }
     }
 
-    /// A request will not be answered.
+    /// A request gets no response.
     pub(crate) fn handle_orphan(
         &mut self,
         now: Instant,
@@ -470,7 +471,7 @@ impl Telemetry {
     }
 }
 
-/// Whether a broker will never take what this client tells.
+/// Whether a broker will never accept what this client reports.
 fn ends_it(code: ErrorCode) -> bool {
     matches!(
         code,

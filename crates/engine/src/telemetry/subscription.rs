@@ -1,4 +1,4 @@
-//! What a broker asked for. Nothing that it says is taken without bounds.
+//! What a broker requested. Every value of it is bounded before use.
 
 use std::time::Duration;
 

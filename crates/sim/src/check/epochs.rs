@@ -1,4 +1,5 @@
-//! What must hold of groups whose members have epochs of their own (KIP-848): R9 of who has what, beside what `groups` holds all to.
+//! What must hold of groups whose members have epochs of their own (KIP-848): R9 about who owns
+//! what, in addition to the checks of all groups in `groups`.
 //!
 //! A member comes to an epoch when it has let go what others get in it. So whoever has a partition in the epoch in which another
 //! was given it, or in a later one, was never asked to let it go, or said so too soon.
@@ -39,9 +40,9 @@ pub(super) fn check(history: &History) -> Vec<Anomaly> {
 #[derive(Default)]
 struct Member<'a> {
     epoch: i32,
-    /// What its listener was told that it has, and its epoch then.
+    /// What it owns, by the notifications of its listener, and its epoch then.
     owned: BTreeMap<&'a Place, i32>,
-    /// What its listener is being told that goes.
+    /// What its listener is being notified to lose.
     going: Vec<&'a Place>,
     /// It has been assigned something, if only nothing, and the group has not gone on without it since.
     is_in: bool,

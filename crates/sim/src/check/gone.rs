@@ -73,7 +73,8 @@ impl<'a> Gone<'a> {
                 .get(&(&*place.0, place.1, offset))
                 .copied()
         };
-        // Of what nobody was told to be written, nobody knows the key. What replaced a record may be lost in an unclean election.
+        // Nobody knows the key of a record that was not reported as written. What replaced a record
+        // may be lost in an unclean election.
         let known = read.or_else(told);
         known.is_none_or(|id| self.is_replaced(place, offset, id) || self.history.may_be_cut(id))
     }

@@ -1,7 +1,8 @@
 //! What must hold of groups: R9, R10, and R14 of them.
 //!
-//! All that happened to their consumers is read in order. What a group may have committed is known from the answers of brokers:
-//! the newest commit that one of them said is done, or one that it took since then and did not refuse.
+//! All that happened to their consumers is read in order. What a group may have committed is known
+//! from the responses of brokers: the newest commit that one of them confirmed, or one that it
+//! received since then and did not refuse.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -45,11 +46,11 @@ struct Checker<'a> {
 #[derive(Default)]
 struct Process<'a> {
     owned: BTreeMap<&'a Place, Reading>,
-    /// What its listener is being told that goes.
+    /// What its listener is being notified to lose.
     going: Vec<&'a Place>,
-    /// What it gave up in good weather: on its way out, as nothing else takes anything from it then.
+    /// What it revoked without faults: only on its way out, as nothing else takes anything from it then.
     left: BTreeMap<&'a Place, Reading>,
-    /// How far it was given out what it has worked on, at most.
+    /// The highest position that it has finished working on.
     settled: BTreeMap<&'a Place, i64>,
     /// All that its application asked to be committed, and when.
     asks: Vec<(usize, &'a Place, i64)>,
@@ -67,13 +68,13 @@ struct Process<'a> {
 /// A partition that a consumer has.
 #[derive(Default)]
 struct Reading {
-    /// When it was told so.
+    /// When it was notified.
     since: usize,
     /// The offset after the last one that it was given.
     given: Option<i64>,
-    /// Where it may begin, beside what is committed.
+    /// Where it may begin, besides the committed offset.
     starts: Vec<i64>,
-    /// Only there: it was told where to read.
+    /// Only there: it sought this position.
     is_sought: bool,
 }
 
@@ -81,7 +82,7 @@ struct Reading {
 struct Group<'a> {
     /// The owners of each generation.
     owners: BTreeMap<i32, BTreeMap<&'a Place, usize>>,
-    /// The newest generation that somebody was told of.
+    /// The newest generation that any member received.
     newest: i32,
     commits: BTreeMap<&'a Place, Vec<Commit>>,
     given: BTreeMap<&'a Place, BTreeSet<i64>>,
@@ -99,7 +100,7 @@ struct Commit {
     sent: usize,
     /// When a broker took it, and the newest generation that somebody knew then.
     taken: Option<(usize, i32)>,
-    /// When it was answered, and whether it was done.
+    /// When its response came, and whether it was done.
     answered: Option<(usize, Option<bool>)>,
 }
 
@@ -120,7 +121,7 @@ impl Group<'_> {
         let none = Vec::new();
         let commits = self.commits.get(place).unwrap_or(&none);
         let done = commits.iter().filter(|commit| commit.is_done_before(at));
-        // A coordinator of the past tells what was so before.
+        // A stale coordinator returns what was true before.
         let last = done.max_by_key(|commit| commit.taken).filter(|_| !is_stale);
         let first = last.map(|commit| commit.offset);
         let taken = last.and_then(|commit| commit.taken);
@@ -175,7 +176,8 @@ impl<'a> Checker<'a> {
                     own.stopped = None;
                     own.is_expelled = true;
                 }
-                // It is told later that it has lost what others get, and may join their generation then.
+                // It is notified later that it has lost what others get, and may join their
+                // generation then.
                 let group = self.groups.entry(number).or_default();
                 group.overlaps.retain(|(other, ..)| *other != process);
             }
@@ -312,7 +314,7 @@ impl<'a> Checker<'a> {
             let back = added.iter().find(|place| gone.contains(place));
             if let Some(place) = back.filter(|_| before != generation) {
                 let text = format!(
-                    "process {process} gave up {} in generation {before} and got it back in {generation}",
+                    "process {process} revoked {} in generation {before} and got it back in {generation}",
                     at(place)
                 );
                 self.find("R9", "needless-stop", text);
@@ -506,7 +508,8 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// R10: a commit that an application was told to be done is done, with what it asked for.
+    /// R10: a commit that was reported to an application as done is done, with the requested
+    /// offsets.
     fn committed(&mut self, process: usize, number: usize) {
         let group = self.groups.entry(self.group_of(process)).or_default();
         let Some(own) = self.processes.get(process) else {
@@ -554,7 +557,8 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// R10: after the end, each group has committed what it was told to, and what its last owners were given.
+    /// R10: after the end, each group has committed what was reported as committed, and what its
+    /// last owners were given.
     fn ends(&mut self) {
         let history = self.history;
         for ((number, place), found) in &history.committed_after {
@@ -570,7 +574,7 @@ impl<'a> Checker<'a> {
                 self.find("R10", "lost-commit", text);
             } else if last.is_some() && found != last {
                 let text = format!(
-                    "group {number}, {}: {found:?}, given up to {last:?}",
+                    "group {number}, {}: {found:?}, records returned up to {last:?}",
                     at(place)
                 );
                 self.find("R10", "late-commit", text);
@@ -578,7 +582,8 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// R14: nobody is expelled in good weather, nothing is shared out anew, and all are in one generation.
+    /// R14: without faults nobody is expelled, nothing is reassigned, and all are in one
+    /// generation.
     fn steady(&mut self) {
         let history = self.history;
         let Some(since) = history.steady else {

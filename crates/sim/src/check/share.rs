@@ -1,4 +1,5 @@
-//! R19 and R20: what share groups do with records, and what their members are told of what they said.
+//! R19 and R20: what share groups do with records, and which results their members get for their
+//! acknowledgements.
 //!
 //! It goes through what brokers took and gave in the order in which they did, and so knows of each record of a group who has it, until
 //! when, how often it was delivered, and whether the group is done with it.
@@ -12,7 +13,7 @@ use ottla_engine::share_consumer::AcknowledgeType;
 use crate::history::{Anomaly, History, Place, at};
 use crate::shared::{Outcome, Range, Reign, Session, Shared};
 
-/// Within this it is told how an acknowledgement ended: locks and requests last less.
+/// Within this time the result of an acknowledgement is reported: locks and requests last less.
 const LONGEST: Duration = Duration::from_secs(20);
 /// What Kafka's numbers of acknowledgements say of offsets without a record.
 const GAP: i8 = 0;
@@ -42,7 +43,7 @@ pub(super) fn check(history: &History) -> (Vec<Anomaly>, BTreeSet<&'static str>)
     (checker.found, checker.met)
 }
 
-/// A broker's answer: the code for the whole, and those of partitions.
+/// A broker's response: the code for the whole, and those of partitions.
 type Answer<'a> = (ErrorCode, BTreeMap<&'a Place, ErrorCode>);
 
 /// What a broker did with an acknowledgement.
@@ -50,7 +51,7 @@ type Answer<'a> = (ErrorCode, BTreeMap<&'a Place, ErrorCode>);
 enum Done {
     Yes,
     No,
-    /// Nobody was told.
+    /// No result was reported.
     Unknown,
 }
 
@@ -67,7 +68,7 @@ struct Holder {
 enum Fate {
     Accepted,
     Rejected,
-    /// A member said that there is none.
+    /// A member acknowledged that there is no record.
     Missing,
 }
 
@@ -77,7 +78,7 @@ struct Record {
     holder: Option<Holder>,
     reign: Option<Reign>,
     fate: Option<Fate>,
-    /// The broker may have done something with it that nobody was told.
+    /// The broker may have done something with it that was not reported.
     is_unsure: bool,
     deliveries: i16,
     was_given: bool,
@@ -95,7 +96,7 @@ struct Own {
     /// What was said and is not settled, and since when brokers are to hear it.
     pending: Vec<(AcknowledgeType, Option<Duration>)>,
     done: Vec<i8>,
-    /// The node of which it was told that it is done with it.
+    /// The node that reported it as done.
     done_at: Option<i32>,
     /// The node that took last what it said.
     told_at: i32,
@@ -280,7 +281,7 @@ impl<'a> Checker<'a> {
             own.granted.retain(|(from, _)| *from != node);
         }
         if !is_said && !by_itself {
-            let text = format!("{here}: a broker was told {kind}");
+            let text = format!("{here}: a broker received {kind}");
             self.find("R20", "unsaid-ack", text);
         }
         let rules = self.history.share_rules.get(group);
@@ -425,7 +426,7 @@ impl<'a> Checker<'a> {
         own.awaited = None;
         let same = own.granted.iter().rposition(|(_, it)| *it == deliveries);
         let is_granted = !own.granted.is_empty();
-        // The answer of a leader of the past may come late.
+        // The response of a stale leader may come late.
         let mut nodes = own.granted.iter().map(|(from, _)| *from);
         let is_final = own.done_at.is_some_and(|at| nodes.all(|from| from == at));
         if is_granted {
@@ -450,7 +451,8 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// R20: it is told how each acknowledgement ended, once and in time; and what it is told to count does.
+    /// R20: the result of each acknowledgement is reported, once and in time; and one that is
+    /// reported to count does count.
     fn told(
         &mut self,
         now: Duration,
@@ -490,7 +492,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// A process ended. If it did so in order, it was told of all that it had said.
+    /// A process ended. If it did so in order, it received the results of all its acknowledgements.
     fn ended(&mut self, process: usize, in_order: bool) {
         let mut open = Vec::new();
         for ((place, offset), own) in self.own_of(process) {

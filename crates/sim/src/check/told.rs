@@ -1,5 +1,5 @@
-//! R20 at hostile brokers: whatever they say, a member of a share group is told of everything that it said of records for good whether
-//! it counts. Nothing is looked at but what applications said and were told.
+//! R20 at malicious brokers: whatever they send, a member of a share group receives a result for
+//! each of its final acknowledgements. Only what applications did and received is checked.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use ottla_engine::share_consumer::AcknowledgeType;
 use crate::history::{Anomaly, History};
 use crate::shared::{Range, Shared};
 
-/// Acknowledgements of which nothing was told until their member had left, or the run was over.
+/// Acknowledgements without a result until their member had left, or the run was over.
 pub(super) fn check(history: &History) -> Vec<Anomaly> {
     let mut found = Vec::new();
     let mut open: BTreeMap<usize, Vec<_>> = BTreeMap::new();
@@ -22,7 +22,7 @@ pub(super) fn check(history: &History) -> Vec<Anomaly> {
                 let within = told.first <= said.first && said.last <= told.last;
                 Some(*known) != *kind || told.place != said.place || !within
             }),
-            // Its process has nobody to tell.
+            // Its process cannot receive results.
             Shared::Died => open.clear(),
             Shared::Left(_) => found.extend(open.drain(..).map(|it| untold(*process, &it))),
             _ => {}
@@ -38,6 +38,6 @@ fn untold(process: usize, said: &(&Range, AcknowledgeType)) -> Anomaly {
     Anomaly {
         invariant: "R20",
         name: "ack-unresolved",
-        text: format!("sharer {process} was not told how {said:?} ended"),
+        text: format!("sharer {process} received no result of {said:?}"),
     }
 }

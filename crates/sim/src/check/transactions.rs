@@ -1,7 +1,7 @@
 //! What must hold of transactions: R11, R12 and R13.
 //!
-//! The log was read twice after the end: as a whole, and with only what is committed. What producers were told, and what readers
-//! got before, must agree with both.
+//! The log was read twice after the end: as a whole, and with only what is committed. What was
+//! reported to producers, and what readers got before, must agree with both.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -135,7 +135,7 @@ impl Checker<'_> {
         let (shown, hidden): (Vec<_>, Vec<_>) = ids.partition(|id| self.visible.contains(id));
         let text = || {
             format!(
-                "transaction {number}, told {:?}: {shown:?} are there, {hidden:?} are not",
+                "transaction {number}, reported {:?}: {shown:?} are there, {hidden:?} are not",
                 transaction.verdict
             )
         };

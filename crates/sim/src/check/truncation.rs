@@ -1,21 +1,21 @@
 //! R16: logs that were truncated, because a replica that lacked records was elected.
 //!
-//! For each consumer it is known what it was given since it was last told where to read. Of that, the log may have lost a part. The
-//! consumer must have been told so: up to where it had read, and from where on the log is another one. What it was not told of is what
-//! the log has.
+//! For each consumer it is known what it was given since its last starting position. Of that, the
+//! log may have lost a part. The consumer must have been notified: of its position, and of the
+//! offset since which the log differs. Everything else that it was given is in the log.
 //!
 //! | anomaly | what was seen |
 //! |---|---|
 //! | `silent-truncation` | at the end the log has something else than what a consumer was given, and nothing was ever said |
-//! | `untold-truncation` | a consumer was sent elsewhere, or refused, without a word of what it had been given |
-//! | `wrong-truncation` | it was told other offsets than it had read up to, or one behind that |
-//! | `needless-truncation` | it was told that a log was truncated that never was |
+//! | `untold-truncation` | a consumer was sent elsewhere, or refused, without a report of what it had been given |
+//! | `wrong-truncation` | it was notified of another offset than its position, or of a later one |
+//! | `needless-truncation` | it was notified of a truncation that never happened |
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::history::{Anomaly, History, Place, RecordId, Seen, at};
 
-/// What one consumer was given of each partition since it was told where to read, by offset.
+/// What one consumer was given of each partition since its last starting position, by offset.
 type Given<'a> = BTreeMap<&'a Place, BTreeMap<i64, RecordId>>;
 
 /// All that does not hold of R16.
@@ -74,7 +74,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// It was told that all from `parting` on is lost, of what it was given up to `position`.
+    /// It was notified that everything from `parting` to its `position` is lost.
     fn told(&mut self, place: &'a Place, position: i64, parting: Option<i64>) {
         let given = self.given.entry(place).or_default();
         let read = given.keys().next_back().map(|last| last + 1);
@@ -83,19 +83,19 @@ impl<'a> Reader<'a> {
             None => given.clear(),
         }
         if read.is_some() && !self.elected.contains(place) {
-            let text = format!("told that all from {parting:?} on is lost, and no log was cut");
+            let text = format!("notified that all from {parting:?} on is lost, and no log was cut");
             self.find("needless-truncation", place, &text);
         }
         let is_other = read.is_some_and(|read| read != position);
         if is_other || parting.is_some_and(|parting| parting >= position) {
             let text = format!(
-                "told {position} and {parting:?}, and was given all before {read:?} since it began"
+                "notified of {position} and {parting:?}, and was given all before {read:?} since it began"
             );
             self.find("wrong-truncation", place, &text);
         }
     }
 
-    /// It does not read on, and was not told what it lost.
+    /// It does not read on, and was not notified of what it lost.
     fn sent_away(&mut self, place: &'a Place, how: &str) {
         let given = self.given.remove(place).unwrap_or_default();
         if let (Some(last), true) = (given.keys().next_back(), self.history.was_cut(place)) {
@@ -104,11 +104,12 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// What it was given and not told to be lost is there.
+    /// What it was given and not notified to be lost is there.
     fn end(&mut self) {
         let history = self.history;
         for (place, given) in std::mem::take(&mut self.given) {
-            // Whoever reads a topic anew begins with its first record: there may be none any more.
+            // A consumer that reads a topic from its beginning again starts with its first record:
+            // there may be none any more.
             let Some(log) = history.log.get(place).filter(|_| history.was_cut(place)) else {
                 continue;
             };

@@ -60,7 +60,7 @@ pub(super) fn group_of(header: &RequestHeader, rest: &Reader) -> Option<String> 
     Some(request.ok()?.group_id.to_string())
 }
 
-/// What an answer to a heartbeat becomes under a planted defect, and what is remembered of it for one.
+/// The response to a heartbeat, changed by a planted defect, and what is remembered of it for one.
 pub(super) fn spoiled(
     header: &RequestHeader,
     group: &str,

@@ -1,4 +1,4 @@
-//! Requests and answers that are made otherwise than they came.
+//! Requests and responses that are changed on their way.
 
 use bytes::Bytes;
 use ottla_protocol::header::{RequestHeader, decode_response, encode_request, encode_response};
@@ -8,7 +8,7 @@ use ottla_protocol::{Request, Response};
 pub(super) enum Defect {
     /// The broker sees this instead.
     Changed(Bytes),
-    /// The broker sees nothing, and this is answered.
+    /// The broker does not see the request, and this is the response.
     Answered(Bytes),
 }
 
@@ -24,7 +24,7 @@ pub(super) fn request_instead<R: Request>(header: &RequestHeader, request: &R) -
     Some(Defect::Changed(frame.ok()?.into_bytes()))
 }
 
-/// An answer, changed; itself if it is not one of that type.
+/// A response, changed; itself if it is not one of that type.
 pub(super) fn changed<R: Response>(
     header: &RequestHeader,
     answer: &Bytes,

@@ -1,5 +1,5 @@
-//! What a door knows of groups: which of their exchanges get into trouble, what brokers answer to them, and what defective
-//! brokers do with them.
+//! The part of a gate for groups: which of their exchanges get faults, the states seen in
+//! responses, and the planted defects of brokers.
 
 use bytes::Bytes;
 use ottla_protocol::header::{RequestHeader, decode_response};
@@ -20,50 +20,50 @@ pub(super) fn name_of(api: ApiKey, trouble: Trouble) -> Option<&'static str> {
     let names = match api {
         ApiKey::JoinGroup => [
             "JoinGroup: refused",
-            "JoinGroup: answer late",
-            "JoinGroup: answer lost",
+            "JoinGroup: response late",
+            "JoinGroup: response lost",
             "JoinGroup: request lost",
         ],
         ApiKey::SyncGroup => [
             "SyncGroup: refused",
-            "SyncGroup: answer late",
-            "SyncGroup: answer lost",
+            "SyncGroup: response late",
+            "SyncGroup: response lost",
             "SyncGroup: request lost",
         ],
         ApiKey::Heartbeat => [
             "Heartbeat: refused",
-            "Heartbeat: answer late",
-            "Heartbeat: answer lost",
+            "Heartbeat: response late",
+            "Heartbeat: response lost",
             "Heartbeat: request lost",
         ],
         ApiKey::LeaveGroup => [
             "LeaveGroup: refused",
-            "LeaveGroup: answer late",
-            "LeaveGroup: answer lost",
+            "LeaveGroup: response late",
+            "LeaveGroup: response lost",
             "LeaveGroup: request lost",
         ],
         ApiKey::ConsumerGroupHeartbeat => [
             "ConsumerGroupHeartbeat: refused",
-            "ConsumerGroupHeartbeat: answer late",
-            "ConsumerGroupHeartbeat: answer lost",
+            "ConsumerGroupHeartbeat: response late",
+            "ConsumerGroupHeartbeat: response lost",
             "ConsumerGroupHeartbeat: request lost",
         ],
         ApiKey::OffsetCommit => [
             "OffsetCommit: refused",
-            "OffsetCommit: answer late",
-            "OffsetCommit: answer lost",
+            "OffsetCommit: response late",
+            "OffsetCommit: response lost",
             "OffsetCommit: request lost",
         ],
         ApiKey::OffsetFetch => [
             "OffsetFetch: refused",
-            "OffsetFetch: answer late",
-            "OffsetFetch: answer lost",
+            "OffsetFetch: response late",
+            "OffsetFetch: response lost",
             "OffsetFetch: request lost",
         ],
         ApiKey::Fetch => [
             "Fetch: refused",
-            "Fetch: answer late",
-            "Fetch: answer lost",
+            "Fetch: response late",
+            "Fetch: response lost",
             "Fetch: request lost",
         ],
         _ => return None,
@@ -78,7 +78,7 @@ pub(super) fn name_of(api: ApiKey, trouble: Trouble) -> Option<&'static str> {
     }
 }
 
-/// Counts what brokers answer to requests of groups.
+/// Counts states in the responses to requests of groups.
 pub(super) fn count(header: &RequestHeader, api: ApiKey, answer: &Bytes, keeper: &mut Keeper) {
     let version = header.api_version;
     let body = answer.slice(4..);
@@ -128,70 +128,76 @@ fn read<R: Response>(version: i16, body: Bytes, code: impl FnOnce(R) -> i16) -> 
 fn state_of(api: ApiKey, code: ErrorCode) -> Option<&'static str> {
     Some(match (api, code) {
         (ApiKey::JoinGroup, ErrorCode::MEMBER_ID_REQUIRED) => {
-            "answer: JoinGroup MEMBER_ID_REQUIRED"
+            "response: JoinGroup MEMBER_ID_REQUIRED"
         }
-        (ApiKey::JoinGroup, ErrorCode::UNKNOWN_MEMBER_ID) => "answer: JoinGroup UNKNOWN_MEMBER_ID",
+        (ApiKey::JoinGroup, ErrorCode::UNKNOWN_MEMBER_ID) => {
+            "response: JoinGroup UNKNOWN_MEMBER_ID"
+        }
         (ApiKey::JoinGroup, ErrorCode::FENCED_INSTANCE_ID) => {
-            "answer: JoinGroup FENCED_INSTANCE_ID"
+            "response: JoinGroup FENCED_INSTANCE_ID"
         }
         (ApiKey::SyncGroup, ErrorCode::REBALANCE_IN_PROGRESS) => {
-            "answer: SyncGroup REBALANCE_IN_PROGRESS"
+            "response: SyncGroup REBALANCE_IN_PROGRESS"
         }
         (ApiKey::SyncGroup, ErrorCode::ILLEGAL_GENERATION) => {
-            "answer: SyncGroup ILLEGAL_GENERATION"
+            "response: SyncGroup ILLEGAL_GENERATION"
         }
-        (ApiKey::SyncGroup, ErrorCode::UNKNOWN_MEMBER_ID) => "answer: SyncGroup UNKNOWN_MEMBER_ID",
+        (ApiKey::SyncGroup, ErrorCode::UNKNOWN_MEMBER_ID) => {
+            "response: SyncGroup UNKNOWN_MEMBER_ID"
+        }
         (ApiKey::Heartbeat, ErrorCode::REBALANCE_IN_PROGRESS) => {
-            "answer: Heartbeat REBALANCE_IN_PROGRESS"
+            "response: Heartbeat REBALANCE_IN_PROGRESS"
         }
         (ApiKey::Heartbeat, ErrorCode::ILLEGAL_GENERATION) => {
-            "answer: Heartbeat ILLEGAL_GENERATION"
+            "response: Heartbeat ILLEGAL_GENERATION"
         }
-        (ApiKey::Heartbeat, ErrorCode::UNKNOWN_MEMBER_ID) => "answer: Heartbeat UNKNOWN_MEMBER_ID",
+        (ApiKey::Heartbeat, ErrorCode::UNKNOWN_MEMBER_ID) => {
+            "response: Heartbeat UNKNOWN_MEMBER_ID"
+        }
         (ApiKey::Heartbeat, ErrorCode::FENCED_INSTANCE_ID) => {
-            "answer: Heartbeat FENCED_INSTANCE_ID"
+            "response: Heartbeat FENCED_INSTANCE_ID"
         }
         (ApiKey::LeaveGroup, ErrorCode::UNKNOWN_MEMBER_ID) => {
-            "answer: LeaveGroup UNKNOWN_MEMBER_ID"
+            "response: LeaveGroup UNKNOWN_MEMBER_ID"
         }
         (ApiKey::ConsumerGroupHeartbeat, ErrorCode::UNKNOWN_MEMBER_ID) => {
-            "answer: ConsumerGroupHeartbeat UNKNOWN_MEMBER_ID"
+            "response: ConsumerGroupHeartbeat UNKNOWN_MEMBER_ID"
         }
         (ApiKey::ConsumerGroupHeartbeat, ErrorCode::FENCED_MEMBER_EPOCH) => {
-            "answer: ConsumerGroupHeartbeat FENCED_MEMBER_EPOCH"
+            "response: ConsumerGroupHeartbeat FENCED_MEMBER_EPOCH"
         }
         (ApiKey::ConsumerGroupHeartbeat, ErrorCode::FENCED_INSTANCE_ID) => {
-            "answer: ConsumerGroupHeartbeat FENCED_INSTANCE_ID"
+            "response: ConsumerGroupHeartbeat FENCED_INSTANCE_ID"
         }
         (ApiKey::ConsumerGroupHeartbeat, ErrorCode::UNRELEASED_INSTANCE_ID) => {
-            "answer: ConsumerGroupHeartbeat UNRELEASED_INSTANCE_ID"
+            "response: ConsumerGroupHeartbeat UNRELEASED_INSTANCE_ID"
         }
         (ApiKey::OffsetFetch, ErrorCode::STALE_MEMBER_EPOCH) => {
-            "answer: OffsetFetch STALE_MEMBER_EPOCH"
+            "response: OffsetFetch STALE_MEMBER_EPOCH"
         }
         (ApiKey::OffsetFetch, ErrorCode::UNKNOWN_MEMBER_ID) => {
-            "answer: OffsetFetch UNKNOWN_MEMBER_ID"
+            "response: OffsetFetch UNKNOWN_MEMBER_ID"
         }
         (ApiKey::OffsetCommit, ErrorCode::STALE_MEMBER_EPOCH) => {
-            "answer: OffsetCommit STALE_MEMBER_EPOCH"
+            "response: OffsetCommit STALE_MEMBER_EPOCH"
         }
         (ApiKey::OffsetCommit, ErrorCode::REBALANCE_IN_PROGRESS) => {
-            "answer: OffsetCommit REBALANCE_IN_PROGRESS"
+            "response: OffsetCommit REBALANCE_IN_PROGRESS"
         }
         (ApiKey::OffsetCommit, ErrorCode::ILLEGAL_GENERATION) => {
-            "answer: OffsetCommit ILLEGAL_GENERATION"
+            "response: OffsetCommit ILLEGAL_GENERATION"
         }
         (ApiKey::OffsetCommit, ErrorCode::UNKNOWN_MEMBER_ID) => {
-            "answer: OffsetCommit UNKNOWN_MEMBER_ID"
+            "response: OffsetCommit UNKNOWN_MEMBER_ID"
         }
         (ApiKey::OffsetCommit, ErrorCode::FENCED_INSTANCE_ID) => {
-            "answer: OffsetCommit FENCED_INSTANCE_ID"
+            "response: OffsetCommit FENCED_INSTANCE_ID"
         }
-        (ApiKey::Fetch, ErrorCode::OFFSET_OUT_OF_RANGE) => "answer: Fetch OFFSET_OUT_OF_RANGE",
+        (ApiKey::Fetch, ErrorCode::OFFSET_OUT_OF_RANGE) => "response: Fetch OFFSET_OUT_OF_RANGE",
         (
             ApiKey::Fetch,
             ErrorCode::FETCH_SESSION_ID_NOT_FOUND | ErrorCode::INVALID_FETCH_SESSION_EPOCH,
-        ) => "answer: Fetch session refused",
+        ) => "response: Fetch session refused",
         _ => return None,
     })
 }
@@ -247,7 +253,7 @@ pub(super) fn group_of(header: &RequestHeader, api: ApiKey, rest: &Reader) -> Op
     Some(group.to_string())
 }
 
-/// What an answer becomes under a planted defect, and what is remembered of it for one.
+/// A response, changed by a planted defect, and what is remembered of it for one.
 pub(super) fn spoiled(
     header: &RequestHeader,
     api: ApiKey,

@@ -1,5 +1,5 @@
-//! What a door knows of share groups: which of their exchanges get into trouble, what brokers answer to them, and what defective
-//! brokers do with what members say.
+//! The part of a gate for share groups: which of their exchanges get faults, the states seen in
+//! responses, and the planted defects of brokers.
 
 use bytes::Bytes;
 use ottla_protocol::header::encode_response;
@@ -25,20 +25,20 @@ pub(super) fn name_of(api: ApiKey, trouble: Trouble) -> Option<&'static str> {
     let names = match api {
         ApiKey::ShareFetch => [
             "ShareFetch: refused",
-            "ShareFetch: answer late",
-            "ShareFetch: answer lost",
+            "ShareFetch: response late",
+            "ShareFetch: response lost",
             "ShareFetch: request lost",
         ],
         ApiKey::ShareAcknowledge => [
             "ShareAcknowledge: refused",
-            "ShareAcknowledge: answer late",
-            "ShareAcknowledge: answer lost",
+            "ShareAcknowledge: response late",
+            "ShareAcknowledge: response lost",
             "ShareAcknowledge: request lost",
         ],
         ApiKey::ShareGroupHeartbeat => [
             "ShareGroupHeartbeat: refused",
-            "ShareGroupHeartbeat: answer late",
-            "ShareGroupHeartbeat: answer lost",
+            "ShareGroupHeartbeat: response late",
+            "ShareGroupHeartbeat: response lost",
             "ShareGroupHeartbeat: request lost",
         ],
         _ => return None,
@@ -53,7 +53,7 @@ pub(super) fn name_of(api: ApiKey, trouble: Trouble) -> Option<&'static str> {
     }
 }
 
-/// Counts what brokers answer to members of share groups.
+/// Counts states in the responses to members of share groups.
 pub(super) fn count(header: &RequestHeader, api: ApiKey, answer: &Bytes, keeper: &mut Keeper) {
     let (version, body) = (header.api_version, answer.slice(4..));
     let mut states = Vec::new();
@@ -62,16 +62,16 @@ pub(super) fn count(header: &RequestHeader, api: ApiKey, answer: &Bytes, keeper:
             if let Ok((_, answer)) = decode_response::<ShareFetchResponse>(version, body) {
                 states.extend(of_session(
                     answer.error_code,
-                    "answer: ShareFetch session refused",
+                    "response: ShareFetch session refused",
                 ));
                 let topics = answer.responses.iter();
                 for row in topics.flat_map(|topic| &topic.partitions) {
                     if row.error_code == ErrorCode::NOT_LEADER_OR_FOLLOWER.0 {
-                        states.push("answer: ShareFetch NOT_LEADER_OR_FOLLOWER");
+                        states.push("response: ShareFetch NOT_LEADER_OR_FOLLOWER");
                     }
                     if row.acknowledge_error_code == ErrorCode::INVALID_RECORD_STATE.0 {
                         states.push(
-                            "answer: ShareFetch INVALID_RECORD_STATE of what was acknowledged",
+                            "response: ShareFetch INVALID_RECORD_STATE of what was acknowledged",
                         );
                     }
                 }
@@ -79,16 +79,16 @@ pub(super) fn count(header: &RequestHeader, api: ApiKey, answer: &Bytes, keeper:
         }
         ApiKey::ShareAcknowledge => {
             if let Ok((_, answer)) = decode_response::<ShareAcknowledgeResponse>(version, body) {
-                let refused = "answer: ShareAcknowledge session refused";
+                let refused = "response: ShareAcknowledge session refused";
                 states.extend(of_session(answer.error_code, refused));
                 let topics = answer.responses.iter();
                 let rows = topics.flat_map(|topic| &topic.partitions);
                 states.extend(rows.filter_map(|row| match ErrorCode(row.error_code) {
                     ErrorCode::INVALID_RECORD_STATE => {
-                        Some("answer: ShareAcknowledge INVALID_RECORD_STATE")
+                        Some("response: ShareAcknowledge INVALID_RECORD_STATE")
                     }
                     ErrorCode::NOT_LEADER_OR_FOLLOWER => {
-                        Some("answer: ShareAcknowledge NOT_LEADER_OR_FOLLOWER")
+                        Some("response: ShareAcknowledge NOT_LEADER_OR_FOLLOWER")
                     }
                     _ => None,
                 }));
@@ -99,10 +99,10 @@ pub(super) fn count(header: &RequestHeader, api: ApiKey, answer: &Bytes, keeper:
             states.extend(decoded.ok().and_then(|(_, answer)| {
                 match ErrorCode(answer.error_code) {
                     ErrorCode::UNKNOWN_MEMBER_ID => {
-                        Some("answer: ShareGroupHeartbeat UNKNOWN_MEMBER_ID")
+                        Some("response: ShareGroupHeartbeat UNKNOWN_MEMBER_ID")
                     }
                     ErrorCode::FENCED_MEMBER_EPOCH => {
-                        Some("answer: ShareGroupHeartbeat FENCED_MEMBER_EPOCH")
+                        Some("response: ShareGroupHeartbeat FENCED_MEMBER_EPOCH")
                     }
                     _ => None,
                 }
@@ -123,7 +123,7 @@ fn of_session(code: i16, state: &'static str) -> Option<&'static str> {
     is_refused.then_some(state)
 }
 
-/// What a defective broker does with what a member says; `None` if it does what it should.
+/// What a defective broker does with a member's request; `None` if it does what it should.
 pub(super) fn defect(
     header: &RequestHeader,
     api: ApiKey,

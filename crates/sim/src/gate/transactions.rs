@@ -1,5 +1,5 @@
-//! What a door knows of transactions: which of their exchanges get into trouble, what brokers answer to them, and what defective
-//! brokers do with them.
+//! The part of a gate for transactions: which of their exchanges get faults, the states seen in
+//! responses, and the planted defects of brokers.
 
 use bytes::{Bytes, BytesMut};
 use ottla_protocol::header::{RequestHeader, decode_response, encode_response};
@@ -21,38 +21,38 @@ pub(super) fn name_of(api: ApiKey, trouble: Trouble) -> Option<&'static str> {
     let names = match api {
         ApiKey::InitProducerId => [
             "InitProducerId: refused",
-            "InitProducerId: answer late",
-            "InitProducerId: answer lost",
+            "InitProducerId: response late",
+            "InitProducerId: response lost",
             "InitProducerId: request lost",
         ],
         ApiKey::AddPartitionsToTxn => [
             "AddPartitionsToTxn: refused",
-            "AddPartitionsToTxn: answer late",
-            "AddPartitionsToTxn: answer lost",
+            "AddPartitionsToTxn: response late",
+            "AddPartitionsToTxn: response lost",
             "AddPartitionsToTxn: request lost",
         ],
         ApiKey::AddOffsetsToTxn => [
             "AddOffsetsToTxn: refused",
-            "AddOffsetsToTxn: answer late",
-            "AddOffsetsToTxn: answer lost",
+            "AddOffsetsToTxn: response late",
+            "AddOffsetsToTxn: response lost",
             "AddOffsetsToTxn: request lost",
         ],
         ApiKey::TxnOffsetCommit => [
             "TxnOffsetCommit: refused",
-            "TxnOffsetCommit: answer late",
-            "TxnOffsetCommit: answer lost",
+            "TxnOffsetCommit: response late",
+            "TxnOffsetCommit: response lost",
             "TxnOffsetCommit: request lost",
         ],
         ApiKey::EndTxn => [
             "EndTxn: refused",
-            "EndTxn: answer late",
-            "EndTxn: answer lost",
+            "EndTxn: response late",
+            "EndTxn: response lost",
             "EndTxn: request lost",
         ],
         ApiKey::Produce => [
             "Produce: refused",
-            "Produce: answer late",
-            "Produce: answer lost",
+            "Produce: response late",
+            "Produce: response lost",
             "Produce: request lost",
         ],
         _ => return None,
@@ -67,7 +67,7 @@ pub(super) fn name_of(api: ApiKey, trouble: Trouble) -> Option<&'static str> {
     }
 }
 
-/// Counts what brokers answer to requests of transactions.
+/// Counts states in the responses to requests of transactions.
 pub(super) fn count(header: &RequestHeader, api: ApiKey, answer: &Bytes, keeper: &mut Keeper) {
     let version = header.api_version;
     let body = answer.slice(4..);
@@ -119,29 +119,31 @@ fn state_of(api: ApiKey, code: ErrorCode) -> Option<&'static str> {
     );
     Some(match (api, code) {
         (ApiKey::InitProducerId, ErrorCode::CONCURRENT_TRANSACTIONS) => {
-            "answer: InitProducerId CONCURRENT_TRANSACTIONS"
+            "response: InitProducerId CONCURRENT_TRANSACTIONS"
         }
         (ApiKey::AddPartitionsToTxn, ErrorCode::CONCURRENT_TRANSACTIONS) => {
-            "answer: AddPartitionsToTxn CONCURRENT_TRANSACTIONS"
+            "response: AddPartitionsToTxn CONCURRENT_TRANSACTIONS"
         }
         (ApiKey::AddOffsetsToTxn, ErrorCode::CONCURRENT_TRANSACTIONS) => {
-            "answer: AddOffsetsToTxn CONCURRENT_TRANSACTIONS"
+            "response: AddOffsetsToTxn CONCURRENT_TRANSACTIONS"
         }
         (ApiKey::EndTxn, ErrorCode::CONCURRENT_TRANSACTIONS) => {
-            "answer: EndTxn CONCURRENT_TRANSACTIONS"
+            "response: EndTxn CONCURRENT_TRANSACTIONS"
         }
         (ApiKey::Produce, ErrorCode::CONCURRENT_TRANSACTIONS) => {
-            "answer: Produce CONCURRENT_TRANSACTIONS"
+            "response: Produce CONCURRENT_TRANSACTIONS"
         }
-        (ApiKey::EndTxn, ErrorCode::INVALID_TXN_STATE) => "answer: EndTxn INVALID_TXN_STATE",
+        (ApiKey::EndTxn, ErrorCode::INVALID_TXN_STATE) => "response: EndTxn INVALID_TXN_STATE",
         (ApiKey::Produce, ErrorCode::OUT_OF_ORDER_SEQUENCE_NUMBER) => {
-            "answer: Produce OUT_OF_ORDER_SEQUENCE_NUMBER"
+            "response: Produce OUT_OF_ORDER_SEQUENCE_NUMBER"
         }
-        (ApiKey::Produce, ErrorCode::UNKNOWN_PRODUCER_ID) => "answer: Produce UNKNOWN_PRODUCER_ID",
-        (ApiKey::InitProducerId, _) if is_fenced => "answer: InitProducerId fenced",
-        (ApiKey::EndTxn, _) if is_fenced => "answer: EndTxn fenced",
-        (ApiKey::Produce, _) if is_fenced => "answer: Produce fenced",
-        (ApiKey::TxnOffsetCommit, _) if is_fenced => "answer: TxnOffsetCommit fenced",
+        (ApiKey::Produce, ErrorCode::UNKNOWN_PRODUCER_ID) => {
+            "response: Produce UNKNOWN_PRODUCER_ID"
+        }
+        (ApiKey::InitProducerId, _) if is_fenced => "response: InitProducerId fenced",
+        (ApiKey::EndTxn, _) if is_fenced => "response: EndTxn fenced",
+        (ApiKey::Produce, _) if is_fenced => "response: Produce fenced",
+        (ApiKey::TxnOffsetCommit, _) if is_fenced => "response: TxnOffsetCommit fenced",
         _ => return None,
     })
 }

@@ -14,12 +14,12 @@ use super::frames::{Defect, changed, request_instead};
 use crate::keeper::Keeper;
 use crate::plant::Plant;
 
-/// The last version of Fetch in which a broker is not told the epoch of what was read.
+/// The last version of Fetch whose request does not contain the epoch of the last record read.
 const OLD_FETCH: i16 = 11;
 /// Where a frame with ApiVersions has its error code: behind its length and correlation id.
 const ERROR_CODE: Range<usize> = 8..10;
 
-/// The answer of a node that speaks no newer Fetch.
+/// The response of a node that supports no newer Fetch.
 pub(super) fn tell_less(
     node: i32,
     header: &RequestHeader,
@@ -51,14 +51,16 @@ pub(super) fn count(header: &RequestHeader, api: ApiKey, answer: &Bytes, keeper:
             let topics = answer.responses.iter();
             for row in topics.flat_map(|topic| &topic.partitions) {
                 if row.diverging_epoch.end_offset >= 0 {
-                    keeper.tally.meet("answer: Fetch told where logs part");
+                    keeper
+                        .tally
+                        .meet("response: Fetch returned where logs diverge");
                 }
                 match ErrorCode(row.error_code) {
                     ErrorCode::FENCED_LEADER_EPOCH => {
-                        keeper.tally.meet("answer: Fetch FENCED_LEADER_EPOCH");
+                        keeper.tally.meet("response: Fetch FENCED_LEADER_EPOCH");
                     }
                     ErrorCode::UNKNOWN_LEADER_EPOCH => {
-                        keeper.tally.meet("answer: Fetch UNKNOWN_LEADER_EPOCH");
+                        keeper.tally.meet("response: Fetch UNKNOWN_LEADER_EPOCH");
                     }
                     _ => {}
                 }
@@ -72,7 +74,7 @@ pub(super) fn count(header: &RequestHeader, api: ApiKey, answer: &Bytes, keeper:
             let topics = answer.topics.iter();
             for row in topics.flat_map(|topic| &topic.partitions) {
                 if row.error_code == 0 {
-                    let state = "answer: OffsetForLeaderEpoch told where an epoch ends";
+                    let state = "response: OffsetForLeaderEpoch returned where an epoch ends";
                     keeper.tally.meet(state);
                 }
             }

@@ -1,5 +1,5 @@
-//! What runs of everything have beside the rest: wall clocks that jump, records that are deleted before they are read, and a topic
-//! that is compacted.
+//! What runs of everything have in addition: wall clocks that jump, records that are deleted before
+//! they are read, and a topic that is compacted.
 
 use std::time::Duration;
 

@@ -1,5 +1,6 @@
-//! The runs that are about groups whose coordinators assign (KIP-848): members tell in heartbeats what they want and what they have,
-//! and each has an epoch of its own. Otherwise they are as those of [`groups`].
+//! The runs that are about groups whose coordinators assign (KIP-848): members send in heartbeats
+//! what they want and what they have, and each has an epoch of its own. Otherwise they are as those
+//! of [`groups`].
 
 use std::time::Duration;
 
@@ -16,20 +17,20 @@ const SALT: u64 = 0x6b69_7038_3438_3135;
 
 /// Every fault that some seed must meet.
 pub const FAULTS: &[&str] = &[
-    "ConsumerGroupHeartbeat: answer late",
-    "ConsumerGroupHeartbeat: answer lost",
+    "ConsumerGroupHeartbeat: response late",
+    "ConsumerGroupHeartbeat: response lost",
     "ConsumerGroupHeartbeat: refused",
     "ConsumerGroupHeartbeat: request lost",
-    "Fetch: answer late",
-    "Fetch: answer lost",
+    "Fetch: response late",
+    "Fetch: response lost",
     "Fetch: refused",
     "Fetch: request lost",
-    "OffsetCommit: answer late",
-    "OffsetCommit: answer lost",
+    "OffsetCommit: response late",
+    "OffsetCommit: response lost",
     "OffsetCommit: refused",
     "OffsetCommit: request lost",
-    "OffsetFetch: answer late",
-    "OffsetFetch: answer lost",
+    "OffsetFetch: response late",
+    "OffsetFetch: response lost",
     "OffsetFetch: refused",
     "OffsetFetch: request lost",
     "client: cut off",
@@ -58,16 +59,16 @@ pub const FAULTS: &[&str] = &[
 
 /// Every state that some seed must enter.
 pub const STATES: &[&str] = &[
-    "answer: ConsumerGroupHeartbeat FENCED_INSTANCE_ID",
-    "answer: ConsumerGroupHeartbeat FENCED_MEMBER_EPOCH",
-    "answer: ConsumerGroupHeartbeat UNKNOWN_MEMBER_ID",
-    "answer: ConsumerGroupHeartbeat UNRELEASED_INSTANCE_ID",
-    "answer: Fetch OFFSET_OUT_OF_RANGE",
-    "answer: Fetch session refused",
-    "answer: OffsetCommit STALE_MEMBER_EPOCH",
-    "answer: OffsetCommit UNKNOWN_MEMBER_ID",
-    "answer: OffsetFetch STALE_MEMBER_EPOCH",
-    "answer: OffsetFetch UNKNOWN_MEMBER_ID",
+    "response: ConsumerGroupHeartbeat FENCED_INSTANCE_ID",
+    "response: ConsumerGroupHeartbeat FENCED_MEMBER_EPOCH",
+    "response: ConsumerGroupHeartbeat UNKNOWN_MEMBER_ID",
+    "response: ConsumerGroupHeartbeat UNRELEASED_INSTANCE_ID",
+    "response: Fetch OFFSET_OUT_OF_RANGE",
+    "response: Fetch session refused",
+    "response: OffsetCommit STALE_MEMBER_EPOCH",
+    "response: OffsetCommit UNKNOWN_MEMBER_ID",
+    "response: OffsetFetch STALE_MEMBER_EPOCH",
+    "response: OffsetFetch UNKNOWN_MEMBER_ID",
     "client: reset an offset",
     "client: saw a leader move",
     "client: saw partitions added",

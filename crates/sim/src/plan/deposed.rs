@@ -1,5 +1,5 @@
-//! The runs that are about leaders of the past: leaders are replaced all the time and do not hear of it, and clients often ask
-//! who leads. Some nodes tell leader epochs and topic ids, and some do not.
+//! The runs that are about stale leaders: leaders are replaced all the time and do not know it, and
+//! clients often request metadata. Some nodes return leader epochs and topic ids, and some do not.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::chance::Chance;
 
 /// A seed of this theme has nothing to do with the other seeds of its number.
 const SALT: u64 = 0x6465_706f_7365_6400;
-/// So many worlds are looked at for one that will do; of five, two do.
+/// This many worlds are drawn at most to find one that fits; of five, two do.
 const WORLDS: usize = 100;
 
 /// Every fault that some seed must meet.
@@ -64,7 +64,7 @@ fn world(chance: &mut Chance) -> Plan {
     worlds.next().unwrap_or_else(|| Plan::of(0))
 }
 
-/// One that tells leader epochs, or one that does not.
+/// One that returns leader epochs, or one that does not.
 fn release(chance: &mut Chance) -> Release {
     match chance.percent(50) {
         true => any_since(chance, "2.8"),

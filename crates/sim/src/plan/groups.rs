@@ -21,32 +21,32 @@ const SALT: u64 = 0x6772_6f75_7073_3135;
 
 /// Every fault that some seed must meet.
 pub const FAULTS: &[&str] = &[
-    "Fetch: answer late",
-    "Fetch: answer lost",
+    "Fetch: response late",
+    "Fetch: response lost",
     "Fetch: refused",
     "Fetch: request lost",
-    "Heartbeat: answer late",
-    "Heartbeat: answer lost",
+    "Heartbeat: response late",
+    "Heartbeat: response lost",
     "Heartbeat: refused",
     "Heartbeat: request lost",
-    "JoinGroup: answer late",
-    "JoinGroup: answer lost",
+    "JoinGroup: response late",
+    "JoinGroup: response lost",
     "JoinGroup: refused",
     "JoinGroup: request lost",
-    "LeaveGroup: answer late",
-    "LeaveGroup: answer lost",
+    "LeaveGroup: response late",
+    "LeaveGroup: response lost",
     "LeaveGroup: refused",
     "LeaveGroup: request lost",
-    "OffsetCommit: answer late",
-    "OffsetCommit: answer lost",
+    "OffsetCommit: response late",
+    "OffsetCommit: response lost",
     "OffsetCommit: refused",
     "OffsetCommit: request lost",
-    "OffsetFetch: answer late",
-    "OffsetFetch: answer lost",
+    "OffsetFetch: response late",
+    "OffsetFetch: response lost",
     "OffsetFetch: refused",
     "OffsetFetch: request lost",
-    "SyncGroup: answer late",
-    "SyncGroup: answer lost",
+    "SyncGroup: response late",
+    "SyncGroup: response lost",
     "SyncGroup: refused",
     "SyncGroup: request lost",
     "client: cut off",
@@ -78,23 +78,23 @@ pub const FAULTS: &[&str] = &[
 
 /// Every state that some seed must enter.
 pub const STATES: &[&str] = &[
-    "answer: Fetch OFFSET_OUT_OF_RANGE",
-    "answer: Fetch session refused",
-    "answer: Heartbeat FENCED_INSTANCE_ID",
-    "answer: Heartbeat ILLEGAL_GENERATION",
-    "answer: Heartbeat REBALANCE_IN_PROGRESS",
-    "answer: Heartbeat UNKNOWN_MEMBER_ID",
-    "answer: JoinGroup FENCED_INSTANCE_ID",
-    "answer: JoinGroup MEMBER_ID_REQUIRED",
-    "answer: JoinGroup UNKNOWN_MEMBER_ID",
-    "answer: LeaveGroup UNKNOWN_MEMBER_ID",
-    "answer: OffsetCommit FENCED_INSTANCE_ID",
-    "answer: OffsetCommit ILLEGAL_GENERATION",
-    "answer: OffsetCommit REBALANCE_IN_PROGRESS",
-    "answer: OffsetCommit UNKNOWN_MEMBER_ID",
-    "answer: SyncGroup ILLEGAL_GENERATION",
-    "answer: SyncGroup REBALANCE_IN_PROGRESS",
-    "answer: SyncGroup UNKNOWN_MEMBER_ID",
+    "response: Fetch OFFSET_OUT_OF_RANGE",
+    "response: Fetch session refused",
+    "response: Heartbeat FENCED_INSTANCE_ID",
+    "response: Heartbeat ILLEGAL_GENERATION",
+    "response: Heartbeat REBALANCE_IN_PROGRESS",
+    "response: Heartbeat UNKNOWN_MEMBER_ID",
+    "response: JoinGroup FENCED_INSTANCE_ID",
+    "response: JoinGroup MEMBER_ID_REQUIRED",
+    "response: JoinGroup UNKNOWN_MEMBER_ID",
+    "response: LeaveGroup UNKNOWN_MEMBER_ID",
+    "response: OffsetCommit FENCED_INSTANCE_ID",
+    "response: OffsetCommit ILLEGAL_GENERATION",
+    "response: OffsetCommit REBALANCE_IN_PROGRESS",
+    "response: OffsetCommit UNKNOWN_MEMBER_ID",
+    "response: SyncGroup ILLEGAL_GENERATION",
+    "response: SyncGroup REBALANCE_IN_PROGRESS",
+    "response: SyncGroup UNKNOWN_MEMBER_ID",
     "client: reset an offset",
     "client: saw a leader move",
     "client: saw partitions added",
@@ -143,7 +143,8 @@ pub fn plan(seed: u64) -> Plan {
     let producers = (0..1 + chance.below(2))
         .map(|number| producer(&mut chance, &cluster, number))
         .collect();
-    // Static members came with 2.3, and leaders that begin again are told that they are since 3.2 (KIP-814).
+    // Static members came with 2.3, and leaders that restart learn that they are leaders since 3.2
+    // (KIP-814).
     let oldest = releases.iter().min().copied();
     let oldest = oldest.unwrap_or(Release::NEWEST);
     let age = Age {
@@ -256,8 +257,9 @@ struct Age {
 
 fn group_of(chance: &mut Chance, cluster: &Cluster, group: usize, age: &Age) -> Vec<Habits> {
     let strategies = chance.pick(&STRATEGIES).unwrap_or("range");
-    // A static member that begins again before it has joined anew leaves partitions that it gave up with nobody; if it led, nobody
-    // knows that, unless it is told that it leads.
+    // A static member that restarts before it has rejoined leaves partitions that it revoked
+    // unassigned. If it was the leader, nobody knows that, unless JoinGroup returns that it is the
+    // leader.
     let may_lead = age.knows_heirs || strategies != "cooperative-sticky";
     let is_static = age.knows_instances && may_lead && chance.percent(60);
     let session = chance.pick(&[1500, 3000, 6000]).unwrap_or(3000);
@@ -450,9 +452,10 @@ fn fault(plan: &Plan, chance: &mut Chance, aims: &Aims) -> Option<Fault> {
     };
     let topic = chance.below(plan.topics.len());
     let partition = chance.from_to(0, 3);
-    // Nothing tells a leader of the past from the one of today, where brokers tell no epochs.
+    // Nothing distinguishes a stale leader from the current one, where brokers return no epochs.
     let tells_epochs = plan.releases.iter().all(|release| *release >= since("2.4"));
-    // A static leader that begins again and is not told that it leads looks after no topics.
+    // A static leader that restarts and does not learn that it is the leader does not watch the
+    // topics.
     let knows_heirs = plan.releases.iter().all(|release| *release >= since("3.2"));
     let may_grow = knows_heirs || plan.members.iter().all(|it| it.instance.is_none());
     Some(match chance.below(100) {
@@ -534,7 +537,7 @@ fn refusal(chance: &mut Chance, api: ApiKey) -> Option<ErrorCode> {
             ErrorCode::COORDINATOR_NOT_AVAILABLE,
             ErrorCode::NOT_COORDINATOR,
             ErrorCode::UNKNOWN_MEMBER_ID,
-            // The group has gone on with an instance that did not answer.
+            // The group has continued with an instance that did not respond.
             ErrorCode::ILLEGAL_GENERATION,
         ]),
         ApiKey::ConsumerGroupHeartbeat => chance.pick(&[

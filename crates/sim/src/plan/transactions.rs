@@ -18,28 +18,28 @@ const SALT: u64 = 0x7472_616e_7361_6374;
 
 /// Every fault that some seed must meet.
 pub const FAULTS: &[&str] = &[
-    "AddOffsetsToTxn: answer late",
-    "AddOffsetsToTxn: answer lost",
+    "AddOffsetsToTxn: response late",
+    "AddOffsetsToTxn: response lost",
     "AddOffsetsToTxn: refused",
     "AddOffsetsToTxn: request lost",
-    "AddPartitionsToTxn: answer late",
-    "AddPartitionsToTxn: answer lost",
+    "AddPartitionsToTxn: response late",
+    "AddPartitionsToTxn: response lost",
     "AddPartitionsToTxn: refused",
     "AddPartitionsToTxn: request lost",
-    "EndTxn: answer late",
-    "EndTxn: answer lost",
+    "EndTxn: response late",
+    "EndTxn: response lost",
     "EndTxn: refused",
     "EndTxn: request lost",
-    "InitProducerId: answer late",
-    "InitProducerId: answer lost",
+    "InitProducerId: response late",
+    "InitProducerId: response lost",
     "InitProducerId: refused",
     "InitProducerId: request lost",
-    "Produce: answer late",
-    "Produce: answer lost",
+    "Produce: response late",
+    "Produce: response lost",
     "Produce: refused",
     "Produce: request lost",
-    "TxnOffsetCommit: answer late",
-    "TxnOffsetCommit: answer lost",
+    "TxnOffsetCommit: response late",
+    "TxnOffsetCommit: response lost",
     "TxnOffsetCommit: refused",
     "TxnOffsetCommit: request lost",
     "client: cut off",
@@ -70,21 +70,21 @@ pub const FAULTS: &[&str] = &[
 
 /// Every state that some seed must enter.
 pub const STATES: &[&str] = &[
-    "answer: AddOffsetsToTxn CONCURRENT_TRANSACTIONS",
-    "answer: AddPartitionsToTxn CONCURRENT_TRANSACTIONS",
-    "answer: EndTxn CONCURRENT_TRANSACTIONS",
-    "answer: EndTxn INVALID_TXN_STATE",
-    "answer: EndTxn fenced",
-    "answer: InitProducerId CONCURRENT_TRANSACTIONS",
-    "answer: InitProducerId fenced",
-    "answer: Produce CONCURRENT_TRANSACTIONS",
-    "answer: Produce OUT_OF_ORDER_SEQUENCE_NUMBER",
-    "answer: Produce UNKNOWN_PRODUCER_ID",
-    "answer: Produce fenced",
-    "answer: TxnOffsetCommit fenced",
+    "response: AddOffsetsToTxn CONCURRENT_TRANSACTIONS",
+    "response: AddPartitionsToTxn CONCURRENT_TRANSACTIONS",
+    "response: EndTxn CONCURRENT_TRANSACTIONS",
+    "response: EndTxn INVALID_TXN_STATE",
+    "response: EndTxn fenced",
+    "response: InitProducerId CONCURRENT_TRANSACTIONS",
+    "response: InitProducerId fenced",
+    "response: Produce CONCURRENT_TRANSACTIONS",
+    "response: Produce OUT_OF_ORDER_SEQUENCE_NUMBER",
+    "response: Produce UNKNOWN_PRODUCER_ID",
+    "response: Produce fenced",
+    "response: TxnOffsetCommit fenced",
     "client: split a batch",
-    "producer: a record of unknown fate was in the log",
-    "producer: a record of unknown fate was not in the log",
+    "producer: a record with an unknown result was in the log",
+    "producer: a record with an unknown result was not in the log",
     "reader: hid records of an aborted transaction",
     "transaction: a refused commit may have been carried out",
     "transaction: aborted",
@@ -182,7 +182,7 @@ fn releases(chance: &mut Chance, nodes: i32) -> Vec<Release> {
 fn first(chance: &mut Chance) -> Release {
     let all = Release::all().filter(|it| *it >= since("0.11.0") && *it < since("4.0"));
     let all: Vec<_> = all.collect();
-    // Only from 2.5 on a producer can get its own next epoch.
+    // A producer can get its own next epoch only since 2.5.
     let recent = all.iter().copied().filter(|it| *it >= since("2.8"));
     let recent: Vec<_> = recent.collect();
     let of = if chance.percent(70) { &recent } else { &all };
@@ -259,7 +259,7 @@ fn reader(chance: &mut Chance, cluster: &Cluster, number: usize, level: &str) ->
     }
 }
 
-/// Transactions, and what goes on beside them.
+/// Transactions, and concurrent work.
 fn work(plan: &mut Plan, chance: &mut Chance) {
     for id in 0..plan.transactors.len() {
         for _ in 0..4 + chance.below(10) {

@@ -1,6 +1,6 @@
-//! The runs that are about logs that are truncated: replicas fall behind, are elected nevertheless, and write something else where
-//! others had records that consumers were given. All nodes tell leader epochs; some say in a Fetch where logs part, and of
-//! others that is asked.
+//! The runs that are about logs that are truncated: replicas fall behind, are elected nevertheless,
+//! and write other records at offsets of records that consumers were given. All nodes return leader
+//! epochs; some return in a Fetch where logs diverge, and others only in an OffsetForLeaderEpoch.
 
 use std::time::Duration;
 
@@ -9,15 +9,15 @@ use crate::chance::Chance;
 
 /// A seed of this theme has nothing to do with the other seeds of its number.
 const SALT: u64 = 0x7472_756e_6361_7465;
-/// So many worlds are looked at for one that will do; of six, one does.
+/// This many worlds are drawn at most to find one that fits; of six, one does.
 const WORLDS: usize = 200;
-/// The first release that says in a Fetch where logs part.
+/// The first release whose Fetch returns where logs diverge.
 const DIVERGING: &str = "2.8";
 
 /// Every fault that some seed must meet.
 pub const FAULTS: &[&str] = &[
-    "Fetch: answer late",
-    "Fetch: answer lost",
+    "Fetch: response late",
+    "Fetch: response lost",
     "Fetch: refused",
     "Fetch: request lost",
     "cluster: a follower stood still",
@@ -31,18 +31,18 @@ pub const FAULTS: &[&str] = &[
     "network: packets held up",
     "network: reset",
     "node: paused",
-    "node: speaks no Fetch that tells where logs part",
+    "node: supports no Fetch that returns where logs diverge",
     "node: stopped and came back",
     "node: was killed and came back",
 ];
 
 /// Every state that some seed must enter.
 pub const STATES: &[&str] = &[
-    "answer: Fetch FENCED_LEADER_EPOCH",
-    "answer: Fetch OFFSET_OUT_OF_RANGE",
-    "answer: Fetch UNKNOWN_LEADER_EPOCH",
-    "answer: Fetch told where logs part",
-    "answer: OffsetForLeaderEpoch told where an epoch ends",
+    "response: Fetch FENCED_LEADER_EPOCH",
+    "response: Fetch OFFSET_OUT_OF_RANGE",
+    "response: Fetch UNKNOWN_LEADER_EPOCH",
+    "response: Fetch returned where logs diverge",
+    "response: OffsetForLeaderEpoch returned where an epoch ends",
     "client: could not read on without a seek",
     "client: learned that a log was truncated",
     "client: reset an offset",

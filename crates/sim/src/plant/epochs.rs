@@ -2,14 +2,14 @@
 
 use ottla_protocol::messages::{ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse};
 
-/// A member says that it has nothing, whatever it has.
+/// A member declares that it has nothing, whatever it has.
 pub(crate) fn own_nothing(request: &mut ConsumerGroupHeartbeatRequest) {
     if request.member_epoch > 0 {
         request.topic_partitions = Some(Vec::new());
     }
 }
 
-/// An error is taken for an answer that says nothing new.
+/// An error is taken for a response without news.
 pub(super) fn overlook_error(answer: &mut ConsumerGroupHeartbeatResponse, last: &mut (i32, i32)) {
     if answer.error_code == 0 {
         *last = (answer.member_epoch, answer.heartbeat_interval_ms);

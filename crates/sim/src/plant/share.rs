@@ -1,4 +1,5 @@
-//! Planted defects about share groups: what clients say to brokers and hear from them, and what brokers answer.
+//! Planted defects of share groups: in what clients send and receive, and in the responses of
+//! brokers.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +15,7 @@ use super::Plant;
 const ACCEPT: i8 = 1;
 const RELEASE: i8 = 2;
 
-/// Does something with each partition of which a request says something.
+/// Does something with each partition that a request contains.
 macro_rules! each_row {
     ($request:expr, $row:ident => $do:expr) => {
         match $request {
@@ -37,7 +38,7 @@ macro_rules! each_row {
     };
 }
 
-/// Spoils a request of a member of a share group; `is_due` says so every third time or so.
+/// Changes a request of a member of a share group; `is_due` returns true every third time or so.
 pub(super) fn spoil_request(plant: Plant, request: &mut Request, mut is_due: impl FnMut() -> bool) {
     match plant {
         Plant::AcksDropped => each_row!(request, row => {
@@ -64,7 +65,7 @@ pub(super) fn spoil_request(plant: Plant, request: &mut Request, mut is_due: imp
     }
 }
 
-/// Spoils an answer to a member of a share group; false swallows it.
+/// Changes a response to a member of a share group; false drops it.
 pub(super) fn spoil_answer(
     plant: Plant,
     response: &mut Response,
@@ -98,7 +99,7 @@ pub(super) fn spoil_answer(
     true
 }
 
-/// Who leads no more says that what it was told counts.
+/// A stale leader confirms the acknowledgements that it received.
 fn believe(code: &mut i16) {
     if *code == ErrorCode::NOT_LEADER_OR_FOLLOWER.0 {
         *code = 0;
@@ -118,7 +119,7 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    /// What an answer becomes under a planted defect: a version's, to a member of a group.
+    /// A response of a version to a member of a group, changed by a planted defect.
     pub(crate) fn spoiled(
         &mut self,
         plant: Plant,

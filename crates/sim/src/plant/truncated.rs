@@ -3,7 +3,7 @@
 use ottla_protocol::messages::fetch_response::{EpochEndOffset, PartitionData};
 use ottla_protocol::messages::{FetchRequest, FetchResponse, OffsetForLeaderEpochResponse};
 
-/// So much later than they do, epochs end that are told by [`move_ends`].
+/// The offset by which [`move_ends`] moves the ends of epochs.
 const LATER: i64 = 1000;
 
 /// The leader does not learn the epoch of what was read.
@@ -19,14 +19,15 @@ fn rows(answer: &mut FetchResponse) -> impl Iterator<Item = &mut PartitionData> 
     topics.flat_map(|topic| &mut topic.partitions)
 }
 
-/// Where the logs part, according to the answer, one record of the old one is kept.
+/// Where the logs diverge, according to the response, one record of the old one is kept.
 pub(super) fn raise_parting(answer: &mut FetchResponse) {
     for row in rows(answer).filter(|row| row.diverging_epoch.end_offset >= 0) {
         row.diverging_epoch.end_offset += 1;
     }
 }
 
-/// Instead of records, the answer has a log that never was what was read.
+/// Instead of records, the response reports that the log has diverged from what was read, which is
+/// not true.
 pub(super) fn make_up(answer: &mut FetchResponse) {
     let has_records =
         |row: &&mut PartitionData| row.records.as_ref().is_some_and(|it| !it.is_empty());

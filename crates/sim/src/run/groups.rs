@@ -221,7 +221,7 @@ impl Run {
                             history.committed_after.insert((group, place), offset);
                         }
                         None => {
-                            let text = format!("nobody tells the offset of {name} for {place:?}");
+                            let text = format!("the offset of {name} for {place:?} is unknown");
                             history.complain("R14", "stuck", text);
                         }
                     }

@@ -1,4 +1,4 @@
-//! Commits of groups on their way: who sent which, when a broker took it, and what it answered.
+//! Commits of groups in flight: who sent which, when a broker received it, and its response.
 
 use bytes::Bytes;
 use ottla_protocol::header::{decode_request_header, decode_response};
@@ -89,7 +89,7 @@ impl World {
     }
 }
 
-/// Whether nothing was committed where a broker says this.
+/// Whether nothing was committed if a broker returns this.
 fn is_sure(code: ErrorCode) -> bool {
     matches!(
         code,

@@ -23,7 +23,7 @@ impl World {
                 *self.shares.deaths.entry(node).or_default() += 1;
                 self.book.history.leaders_lost = true;
                 let topics = self.topics.iter().map(|(name, _)| &**name);
-                // What groups were told of is as dear as records.
+                // The records of what groups committed are as valuable as other records.
                 let topics: Vec<&str> = topics.chain([OFFSETS, TRANSACTIONS]).collect();
                 let how = self.brokers.stop(now, node, how, &topics);
                 name = Fault::Dies(node, how, lasting).name();
@@ -297,7 +297,7 @@ impl World {
         self.weather.pieces = 0;
     }
 
-    /// Everything that is wrong ends. Connections that are half open stay so: nobody has told their clients.
+    /// All faults end. Connections that are half open stay so: nobody has notified their clients.
     pub fn heal_all(&mut self) {
         let now = self.book.now;
         self.book.say("fault", "everything heals");
@@ -309,7 +309,7 @@ impl World {
         let deaf: Vec<i32> = self.wrong.deaf.keys().copied().collect();
         let strangers: Vec<i32> = self.wrong.strangers.keys().copied().collect();
         let late = |until: &BTreeMap<i32, Instant>| until.values().any(|until| *until > now);
-        // What waits for a paused or unreachable node was planned for its end.
+        // The pending events of a paused or unreachable node were planned for its end.
         if late(&self.wrong.paused) || late(&self.wrong.unreachable) {
             self.book
                 .tally

@@ -154,7 +154,7 @@ impl World {
                 .strike("network: bytes lost on a half-open connection");
             let gone = self.wrong.vanished.get(&node);
             if to_node && gone.is_none_or(|until| *until <= self.book.now) {
-                // Whoever is there again knows nothing of this connection, and says so.
+                // A node that is back knows nothing of this connection, and resets it.
                 if let Some(wire) = self.wires.get_mut(&number) {
                     wire.half_open = false;
                 }

@@ -142,8 +142,9 @@ impl World {
         self.share_note(process, took);
     }
 
-    /// A broker sends bytes: frames go on when they are whole, and as they are unless it is defective. Those of hostile brokers have
-    /// no lengths that could be believed, and say nothing that is worth writing down.
+    /// A broker sends bytes: frames are passed on when they are whole, unchanged unless it is
+    /// defective. Those of malicious brokers have no reliable lengths, and contain nothing to
+    /// record.
     pub(super) fn share_answered(&mut self, wire: u64, bytes: Bytes) -> Bytes {
         if self.keeper.lies.is_some() {
             return bytes;

@@ -1,4 +1,5 @@
-//! Requests on connections: what is queued, what waits for its answer, and the pauses between (KIP-219).
+//! Requests on connections: queued requests, requests in flight, and the pauses between them
+//! (KIP-219).
 
 use std::time::{Duration, Instant};
 
@@ -16,11 +17,13 @@ use crate::observe::{Level, Observed};
 /// The longest pause of a broker that is kept: longer than any quota window, shorter than forever.
 const LONGEST_THROTTLE: Duration = Duration::from_secs(60);
 
-/// Requests that wait for their answers on one connection; more wait until then. A producer's batches have a limit of their own.
+/// The limit of requests in flight on one connection; more requests wait in the queue. A producer's
+/// batches have a limit of their own.
 const MOST_IN_FLIGHT: usize = 100;
 
 impl Links {
-    /// Queues a request, to be sent at version `most` or below; its answer, or its failure, comes with the token returned.
+    /// Queues a request, to be sent at version `most` or below; its response, or its failure, comes
+    /// with the token returned.
     pub(in crate::cluster) fn ask(
         &mut self,
         link: LinkId,
@@ -74,14 +77,15 @@ impl Links {
         }
     }
 
-    /// The shell looks again without being told; until then nothing needs to wake it.
+    /// The shell polls this link without a wake-up; until it stops, no wake-up is needed.
     pub(in crate::cluster) fn not_woken(&mut self, link: LinkId) {
         if let Some(entry) = self.links.get_mut(&link) {
             entry.woken = false;
         }
     }
 
-    /// Whether the broker's pause on this link goes on; if so, asks to be called when it is over.
+    /// Whether the broker's throttle time on this link is not over; if so, sets the alarm for its
+    /// end.
     pub(in crate::cluster) fn is_throttled(
         &self,
         now: Instant,
@@ -125,7 +129,7 @@ impl Links {
         }
     }
 
-    /// Keeps the pause that the broker asked for in an answer (KIP-219).
+    /// Keeps the throttle time that the broker requested in a response (KIP-219).
     pub(in crate::cluster) fn throttle(
         &mut self,
         now: Instant,
@@ -161,7 +165,7 @@ impl Links {
         let State::Up(versions) = &entry.state else {
             return Next::Nothing;
         };
-        // Answers make room again; the shell asks after each.
+        // Responses make space again; the shell polls after each.
         if entry.in_flight.len() >= MOST_IN_FLIGHT {
             return Next::Nothing;
         }
@@ -268,7 +272,7 @@ impl Links {
         }
     }
 
-    /// The owner of an answered request, and the version of both.
+    /// The owner of a request whose response came, and the version of both.
     pub(in crate::cluster) fn answered(
         &mut self,
         now: Instant,
@@ -299,7 +303,7 @@ impl Links {
         Some((request.owner, request.version))
     }
 
-    /// The owner of a request that has no answer.
+    /// The owner of a request that has no response.
     pub(in crate::cluster) fn unanswered(&mut self, link: LinkId, token: u64) -> Option<Owner> {
         Some(self.links.get_mut(&link)?.take(token)?.owner)
     }

@@ -1,4 +1,5 @@
-//! Why no broker can be reached, and whether waiting can help: what to tell a caller whose deadline passed.
+//! Why no broker can be reached, and whether waiting can help: the text of the error of a call
+//! whose deadline passed.
 
 use std::time::{Duration, Instant};
 
@@ -9,14 +10,15 @@ use crate::change::Change;
 use crate::error::{Error, Kind};
 use crate::observe::Observed;
 
-/// A broker that has just started, or that learns of a change of users, may refuse a client once that it then accepts: so many
-/// refusals in a row are believed.
+/// A broker that has just started, or whose list of users changes, may refuse a client once and
+/// accept it later: only this many refusals in a row are reported.
 const BELIEVED: u32 = 3;
 /// How long an address that stays unreachable is not warned of again.
 const REMINDER: Duration = Duration::from_secs(60);
 
 impl Links {
-    /// Why the broker does not accept the client over this lane, and when it said so last, if several attempts in a row show it.
+    /// Why the broker does not accept the client on this connection, and when it last refused, if
+    /// several attempts in a row were refused.
     pub(in crate::cluster) fn believed_refusal_of(
         &self,
         node: i32,
@@ -26,7 +28,7 @@ impl Links {
         (failure.refusals >= BELIEVED).then_some((&failure.cause, failure.at))
     }
 
-    /// Tells of a broker of the cluster that does not accept the client, once until it does.
+    /// Reports a broker of the cluster that does not accept the client, once until it does.
     pub(super) fn tell_refusal(&mut self, context: &mut Context, destination: Destination) {
         let Destination::Node(node, lane) = destination else {
             return;
@@ -35,7 +37,7 @@ impl Links {
             let cause = cause.clone();
             if self.refusing.insert(node) {
                 context.observer.tell(Observed::Refused { node, cause });
-                // Who waits for a position that only this broker can tell waits no longer.
+                // A waiter for a position that only this broker can return stops waiting.
                 context.changes.tell(Change::Position);
             }
         }
@@ -82,7 +84,7 @@ impl Links {
         let dialing: Vec<_> = self.links.values().map(Link::address).collect();
         let text = match (dialing.is_empty(), context.config.bootstrap.first()) {
             (false, _) => format!(
-                "still connecting to {}, no answer so far",
+                "still connecting to {}, no response so far",
                 dialing.join(", ")
             ),
             (true, Some((host, port))) => format!("not connected to {host}:{port}"),

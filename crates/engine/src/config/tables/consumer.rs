@@ -105,7 +105,8 @@ fn duration(text: &str) -> Option<Duration> {
     parts.try_fold(Duration::ZERO, Duration::checked_add)
 }
 
-/// A whole number before `unit`, which is so many seconds, if there is one, and what stands behind it.
+/// A whole number before `unit`, of which each is `seconds` seconds, if there is one, and the text
+/// after it.
 fn part(text: &str, unit: char, seconds: u64) -> Option<(Option<Duration>, &str)> {
     let Some((number, rest)) = text.split_once(unit) else {
         return Some((None, text));

@@ -63,7 +63,7 @@ pub enum OffsetsStorage {
     /// With the group's coordinator.
     #[default]
     Kafka,
-    /// In ZooKeeper, which any broker asks: version 0 of OffsetCommit and OffsetFetch.
+    /// In ZooKeeper, which any broker accesses: version 0 of OffsetCommit and OffsetFetch.
     ZooKeeper,
 }
 
@@ -81,14 +81,15 @@ const STRATEGIES: [(&str, &str); 4] = [
 pub struct CustomAssignor {
     /// Its name in JoinGroup, by which members agree on one.
     pub name: Arc<str>,
-    /// Whether its members keep their partitions in a rebalance, and give up only what the new assignment lacks (KIP-429).
+    /// Whether its members keep their partitions in a rebalance, and revoke only what the new
+    /// assignment lacks (KIP-429).
     pub cooperates: bool,
 }
 
 /// What `partition.assignment.strategy` lists where it is more than text.
 #[derive(Clone, Debug)]
 pub enum OfferedAssignor {
-    /// The name of one of ottla's, or of Java's class.
+    /// The name of an assignor of ottla, or of Java's class.
     Name(String),
     /// One of the caller's.
     Custom(CustomAssignor),
@@ -137,7 +138,7 @@ pub(in crate::config) fn strategies(text: &str) -> Result<Vec<String>, String> {
         let known = known.find(|(name, java)| class.eq_ignore_ascii_case(name) || class == *java);
         let Some((name, _)) = known else {
             return Err(format!(
-                "must be some of range, roundrobin, sticky and cooperative-sticky; {part:?} is none of them"
+                "must be a list of range, roundrobin, sticky and cooperative-sticky; {part:?} is unknown"
             ));
         };
         if names.iter().any(|other| other == name) {

@@ -13,7 +13,7 @@
 //! | `bool()` | `true` or `false` |
 //! | `millis(min)`, `bytes(min)`, `bytes(min, max)`, `whole(min, max)` | a whole number |
 //! | `choice("word" => value, ...)` | one of these words, in any case |
-//! | `text(function)` | what the function takes; it answers with the value, or with what it wants |
+//! | `text(function)` | what the function takes; it returns the value, or a description of what it accepts |
 //! | `secret(function)` | as `text`, and neither the text nor a part of it is ever shown: the field is a [`super::Secret`], or holds some |
 //!
 //! A table is a macro that gives its rows to the table after it, so that all of them make one flat struct.

@@ -119,7 +119,7 @@ impl SaslMechanism {
         }
     }
 
-    /// Whether a provider outside the engine answers its questions.
+    /// Whether it needs data from a provider outside the engine.
     pub fn asks_outside(self) -> bool {
         matches!(
             self,

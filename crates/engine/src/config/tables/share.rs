@@ -25,7 +25,7 @@ pub enum AcknowledgementMode {
     /// The next poll or commit accepts what the last poll returned.
     #[default]
     Implicit,
-    /// The application says of each record what becomes of it.
+    /// The application acknowledges each record explicitly.
     Explicit,
 }
 

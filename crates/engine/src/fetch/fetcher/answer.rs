@@ -72,7 +72,7 @@ impl Fetcher {
                 position.evidence.confirm(span.leader.epoch);
                 position.passed(span.leader);
                 position.topic_id = span.topic_id;
-                // The topic may have been made anew since the request.
+                // The topic may have been recreated since the request.
                 position.note_topic(latest_id);
                 position.bounds = (bounds.begin, bounds.end);
             }
@@ -110,7 +110,8 @@ impl Fetcher {
                 }
                 Verdict::Stuck(error) => position.stuck = Some(error),
                 Verdict::Diverging(end) => {
-                    // A broker that says it of what is the same log is not asked again at once.
+                    // A broker that returns this for an unchanged log does not get the request
+                    // again at once.
                     position.retry_at = Some(now + cluster.retry_pause(1));
                     let told = (span.key, span.generation, span.leader);
                     self.compare(now, cluster, told, end, &mut retries);
@@ -165,7 +166,7 @@ impl Fetcher {
         }
     }
 
-    /// Takes in where a leader says that the epoch of what was read last ends.
+    /// Handles the end offset, in the leader's log, of the epoch of the last record read.
     fn compare(
         &mut self,
         now: Instant,
@@ -221,7 +222,8 @@ impl Fetcher {
                     self.compare(now, cluster, told, end, &mut retries);
                 }
                 Err(error) if heals(&error) => retries.fail(now, cluster, position, error),
-                // The broker does not know of epochs, or not for this client: a Fetch says what else is wrong.
+                // The broker does not support epochs, or not for this client: a Fetch reports other
+                // errors.
                 Err(_) => position.passed(checked.leader),
             }
         }
@@ -229,7 +231,7 @@ impl Fetcher {
         self.wake_links(now, cluster);
     }
 
-    /// Takes in a leader that a broker told of. Only this partition is looked at again.
+    /// Handles a leader that a broker returned. Only this partition is reviewed again.
     fn hint(&mut self, cluster: &mut Cluster, span: &Span, leader: i32, epoch: i32) {
         let is_seen = cluster.view_version() == self.seen_view;
         let topic = (&*span.topic, span.topic_id);

@@ -147,7 +147,8 @@ impl Fetcher {
             cluster.context.changes.tell(Change::Records);
         }
         if paused && position.next.is_some() {
-            // Buffered records would take room from other partitions during the pause; they are fetched again after it.
+            // Buffered records would take space from other partitions during the pause; they are
+            // fetched again after it.
             let old = position.generation;
             position.rewind(generation);
             self.buffer.drop_all(old);

@@ -17,7 +17,7 @@ use crate::fetch::position::{Leader, Need};
 use crate::fetch::replica::Replica;
 use crate::fetch::request::{self, BOUNDED, DIVERGING, EPOCHS, SentFetch, Span};
 
-/// The most bytes that are expected around the records of an answer.
+/// The most bytes that are expected around the records of a response.
 const ENVELOPE: usize = 64 << 10;
 
 impl Fetcher {
@@ -133,7 +133,8 @@ impl Fetcher {
         self.review(now, cluster, false);
     }
 
-    /// The partitions that may be requested from a broker now. It fills its answer in the order of the request.
+    /// The partitions that may be requested from a broker now. It fills its response in the order
+    /// of the request.
     fn spans(&self, now: Instant, cluster: &Cluster, node: i32) -> Vec<Span> {
         let view = cluster.view();
         let keys = self.assignment.ready(node);
@@ -149,7 +150,7 @@ impl Fetcher {
             (source == node).then(|| Span {
                 key,
                 topic: Arc::clone(topic),
-                // Not the view's: a broker that lags behind may tell an earlier one.
+                // Not the id of the metadata: a broker that lags behind may return an earlier one.
                 topic_id: self.subscription.id_of(topic),
                 partition,
                 generation: entry.position.generation,
@@ -166,8 +167,8 @@ impl Fetcher {
         .collect()
     }
 
-    /// Leaves half of the partitions to another connection, if the broker is known to have records of all of them: it then
-    /// prepares one answer while the other one is received.
+    /// Leaves half of the partitions to another connection, if the broker is known to have records
+    /// of all of them: it then prepares one response while the client receives the other.
     fn share(&self, cluster: &Cluster, node: i32, spans: &mut Vec<Span>) -> bool {
         let is_due = spans.len() > 1 && spans.iter().all(Span::is_behind);
         if is_due && !self.lanes.is_any_busy(cluster, node) {
@@ -192,7 +193,7 @@ impl Fetcher {
     }
 }
 
-/// The most bytes of one partition in an answer.
+/// The most bytes of one partition in a response.
 fn per_partition(config: &Config) -> usize {
     usize::try_from(config.max_partition_fetch_bytes).unwrap_or(1)
 }

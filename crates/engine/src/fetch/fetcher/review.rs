@@ -17,7 +17,7 @@ use crate::observe::Observed;
 use crate::part::Core;
 
 impl Fetcher {
-    /// Takes in the view of the cluster.
+    /// Handles a change of the metadata.
     pub(super) fn look(&mut self, now: Instant, cluster: &mut Cluster, is_new: bool) {
         self.seen_view = cluster.view_version();
         self.must_look = false;
@@ -38,7 +38,7 @@ impl Fetcher {
         self.assignment.touch_all();
     }
 
-    /// The topic was deleted and made anew.
+    /// The topic was deleted and recreated.
     fn start_anew(&mut self, cluster: &mut Cluster, topic: &str) {
         let id = self.subscription.id_of(topic);
         let is_followed = self.subscription.is_followed(topic);
@@ -51,7 +51,8 @@ impl Fetcher {
         }
     }
 
-    /// Finds out what each position needs that was touched. `is_new` if brokers answered for metadata since the last time.
+    /// Finds out what each touched position needs. `is_new` is whether brokers returned metadata
+    /// since the last time.
     pub(in crate::fetch) fn review(&mut self, now: Instant, cluster: &mut Cluster, is_new: bool) {
         for key in self.assignment.take_touched() {
             self.leave_outdated(key);
@@ -59,7 +60,8 @@ impl Fetcher {
         }
     }
 
-    /// Goes on at the beginning of a topic that was made anew, once the caller has what came of the one before.
+    /// Continues at the beginning of a topic that was recreated, once the caller has the records of
+    /// the deleted one.
     fn leave_outdated(&mut self, key: Key) {
         let Some(entry) = self.assignment.entry(key) else {
             return;

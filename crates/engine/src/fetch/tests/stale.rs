@@ -167,7 +167,7 @@ fn a_log_that_begins_behind_the_offset_is_left_at_once() {
         if policy == "none" {
             let error = script.engine.stuck().unwrap();
             assert_eq!(error.code(), Some(ErrorCode::OFFSET_OUT_OF_RANGE));
-            let text = "offset 10 is not in the log, and auto.offset.reset is none: seek";
+            let text = "offset 10 is not in the log, and auto.offset.reset=none: seek";
             assert!(error.message().contains(text), "{error}");
             assert!(error.message().contains("the log begins at 50"), "{error}");
             continue;

@@ -7,15 +7,15 @@ use super::user_data::Previous;
 /// What each member owns, as far as one can believe it.
 #[derive(Debug)]
 pub(super) struct Claims {
-    /// The partitions of each member, in the order in which it told them.
+    /// The partitions of each member, in the order of its subscription.
     pub(super) owned: Vec<Vec<usize>>,
     /// Everything that each member claimed and that exists, each partition once.
     pub(super) told: Vec<Vec<usize>>,
     /// Whether a partition was claimed twice in one generation: then it is nobody's.
     pub(super) doubted: Vec<bool>,
-    /// The generation that each member told for its claims.
+    /// The generation of each member's claims.
     pub(super) generations: Vec<Option<i32>>,
-    /// The highest of them; -1 if there is none.
+    /// The highest generation; -1 if there are none.
     pub(super) newest: i32,
 }
 
@@ -28,8 +28,8 @@ struct Holder {
 }
 
 impl Claims {
-    /// `previous` says what a member had. Of two claims on a partition, the one of a later generation is believed (KIP-341); of two in
-    /// the same generation, none.
+    /// `previous` returns what a member had. If two members claim a partition, the claim of the
+    /// later generation counts (KIP-341); of two claims in the same generation, neither counts.
     pub(super) fn new(roster: &Roster<'_>, previous: impl Fn(&Member) -> Previous) -> Claims {
         let count = roster.members.len();
         let mut claims = Claims {

@@ -52,7 +52,7 @@ struct Filling<'a> {
     above: usize,
     above_now: usize,
     assigned: Vec<Vec<usize>>,
-    /// Of each partition that its owner may have to give up, this owner.
+    /// For each partition that its owner may have to revoke, this owner.
     revoked_from: Vec<Option<usize>>,
     /// Members that have less than the least.
     below: Vec<usize>,
@@ -114,7 +114,8 @@ impl Filling<'_> {
             .collect()
     }
 
-    /// Deals partitions to members near to them; gives back what no such member has room for.
+    /// Assigns partitions to members in the same rack; returns those for which no such member has
+    /// space.
     fn assign_near(&mut self, unassigned: Vec<usize>) -> Vec<usize> {
         let mut turn = 0;
         let mut left = Vec::new();

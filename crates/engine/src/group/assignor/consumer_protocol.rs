@@ -1,4 +1,5 @@
-//! The consumer protocol: what a member tells its group in JoinGroup, and what the leader answers in SyncGroup, as bytes.
+//! The consumer protocol: the metadata that a member sends to its group in JoinGroup, and the
+//! assignment that the leader sends in SyncGroup, as bytes.
 //!
 //! Two bytes of version, then `ConsumerProtocolSubscription` or `ConsumerProtocolAssignment`. Version 1 brought the owned partitions
 //! (KIP-429), 2 the generation (KIP-792), 3 the rack (KIP-881). A newer version is read as the newest that is known here, as Kafka
@@ -19,16 +20,16 @@ use crate::error::{Error, Kind};
 /// The version that is written, as Kafka's client does, whatever the members of the group know: all of them read it.
 const WRITTEN: i16 = 3;
 
-/// What a member tells its group.
+/// The metadata that a member sends to its group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Subscription {
     /// The topics that it wants, each once.
     pub topics: Vec<Arc<str>>,
-    /// What it tells its assignor besides.
+    /// Further data for its assignor.
     pub user_data: Option<Bytes>,
-    /// The partitions that it owns and has not given up. The number of a partition is not negative.
+    /// The partitions that it owns and has not revoked. The number of a partition is not negative.
     pub owned: Vec<(Arc<str>, i32)>,
-    /// The generation in which it got them; -1 if it has none, or does not tell.
+    /// The generation in which it got them; -1 if it has none, or sends none.
     pub generation: i32,
     /// Its `client.rack`.
     pub rack: Option<Arc<str>>,
@@ -39,7 +40,7 @@ pub struct Subscription {
 pub struct Assignment {
     /// Its partitions, each once. The number of a partition is not negative.
     pub partitions: Vec<(Arc<str>, i32)>,
-    /// What the assignor tells it besides.
+    /// Further data from the assignor.
     pub user_data: Option<Bytes>,
 }
 
@@ -56,8 +57,9 @@ impl Default for Subscription {
 }
 
 impl Subscription {
-    /// Reads what a member, which may be any client, told its group. A topic that is named twice counts once. Owned partitions are
-    /// as they were told, for assignors make something of claims that cannot all be true; only negative numbers are left out.
+    /// Reads the metadata that a member, which may be any client, sent to its group. A topic that
+    /// is named twice counts once. Owned partitions are returned as they were sent, since assignors
+    /// handle claims that contradict each other; only negative numbers are left out.
     ///
     /// # Errors
     /// `Kind::Protocol` if the bytes are no subscription. Nothing of them is used then.
@@ -155,8 +157,9 @@ impl Assignment {
     }
 }
 
-/// Reads the version and then the message. Some clients tell a version and lay out an older one: that is taken if it accounts for
-/// every byte, so that no part of damaged bytes is ever used.
+/// Reads the version and then the message. Some clients write one version and use the layout of an
+/// older one: that is accepted if the layout accounts for every byte, so that no part of damaged
+/// bytes is ever used.
 fn read<M: Message>(bytes: Bytes, what: &str) -> Result<M, Error> {
     let bad = |why: &dyn std::fmt::Display| {
         let from = "the client that wrote it is not compatible with Kafka's consumer protocol";

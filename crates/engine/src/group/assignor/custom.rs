@@ -1,6 +1,7 @@
-//! Assignors of the caller's: what they are asked, and what of their answers can be.
+//! Assignors of the caller: their requests, and the validation of their replies.
 //!
-//! The engine asks nobody itself: a caller that polls takes the question, and brings the reply.
+//! The engine calls no assignor itself: a caller that polls takes the request, and brings the
+//! reply.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,7 +15,7 @@ use crate::error::{Error, Kind};
 /// What an assignor of the caller's is asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Question {
-    /// What the member tells each of these assignors when it subscribes to the topics.
+    /// The member subscribes to the topics: each of these assignors is called for its user data.
     Subscribe {
         /// The topics, sorted.
         topics: Vec<Arc<str>>,
@@ -35,7 +36,7 @@ pub enum Question {
 /// What the caller's assignors say.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reply {
-    /// For each assignor that was asked, what is told.
+    /// For each assignor that was called, its user data.
     Subscribe(Vec<Option<Bytes>>),
     /// The partitions of each member, by its id. Who has no entry gets none.
     Assign(Assignments),
@@ -71,7 +72,7 @@ pub(in crate::group) fn settle(
             let count = topics.partitions(topic).map_or(0, |(_, each)| each.len());
             if usize::try_from(*number).map_or(true, |number| number >= count) {
                 return bad(format!(
-                    "gives partition {number} of topic {topic} to {id:?}, and there is none"
+                    "gives partition {number} of topic {topic} to {id:?}, but this partition does not exist"
                 ));
             }
             if !member.subscription.topics.contains(topic) {

@@ -11,7 +11,7 @@ use super::movements::Movements;
 use super::racks::Racks;
 use super::roster::Roster;
 
-/// Movements end by themselves. Should they not, the assignment is as good as it is after so many for each partition.
+/// The loop ends by itself when no move helps. The limit, per partition, bounds it in any case.
 const MOST_MOVES: usize = 16;
 
 /// Assigns all partitions.
@@ -57,7 +57,8 @@ struct Balance<'a> {
 }
 
 impl Balance<'_> {
-    /// Keeps what members own, subscribed to and are near to. Says whether anything else was taken away.
+    /// Keeps what members own, subscribed to and are near to. Returns whether anything else was
+    /// taken away.
     fn keep_owned(&mut self, claims: &Claims) -> bool {
         let mut revoked_any = false;
         for (member, owned) in claims.owned.iter().enumerate() {
@@ -110,7 +111,8 @@ impl Balance<'_> {
         }
 
         let (assigned, owners) = (self.assigned.clone(), self.owners.clone());
-        // Where nothing must be given up anyway, only partitions that are new to their members move, if that is enough.
+        // Where no partition must be revoked anyway, only partitions that are new to their members
+        // move, if that is enough.
         if !revoked_any {
             self.move_some(&unassigned);
         }
@@ -121,7 +123,7 @@ impl Balance<'_> {
         }
     }
 
-    /// Moves partitions to members that have fewer, until that helps no more. Says whether any moved.
+    /// Moves partitions to members that have fewer, until no move helps. Returns whether any moved.
     fn move_some(&mut self, partitions: &[usize]) -> bool {
         let mut moved = false;
         loop {

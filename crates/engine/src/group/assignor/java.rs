@@ -112,11 +112,13 @@ fn spread(hash: u32) -> u32 {
 }
 
 fn bucket(spread: u32, buckets: usize) -> usize {
-    // The number of buckets is a power of two, and fits: so many keys do not.
+    // The number of buckets is a power of two, and fits: more keys than that do not fit into
+    // memory.
     (spread as usize) & (buckets - 1)
 }
 
-/// The number of buckets of a table that had `buckets` and now has so many keys: at most three quarters of them.
+/// The number of buckets of a table that had `buckets` and now has `keys` keys: at most three
+/// quarters of the buckets are used.
 fn buckets_for(keys: usize, mut buckets: usize) -> usize {
     while keys > buckets / 4 * 3 {
         buckets *= 2;

@@ -1,4 +1,4 @@
-//! What members tell, what there is to assign, and what an assignor is.
+//! Members and their metadata, the topics to assign, and the trait of an assignor.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -18,9 +18,9 @@ pub type Assignments = BTreeMap<Arc<str>, Vec<TopicPartition>>;
 /// What members do with their partitions when a rebalance begins (KIP-429).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RebalanceProtocol {
-    /// They give up all of them before they join again.
+    /// Members revoke all partitions before they join again.
     Eager,
-    /// They keep them, and give up only what the new assignment lacks.
+    /// Members keep their partitions, and revoke only what the new assignment lacks.
     Cooperative,
 }
 
@@ -31,7 +31,7 @@ pub struct Member {
     pub id: Arc<str>,
     /// Its `group.instance.id` if it is a static member (KIP-345).
     pub instance_id: Option<Arc<str>>,
-    /// What it told the group.
+    /// Its metadata for the group.
     pub subscription: Subscription,
 }
 
@@ -64,8 +64,9 @@ pub trait Assignor: fmt::Debug + Send + Sync {
     /// What a member adds to its subscription for this assignor.
     fn user_data(&self, owned: &Owned) -> Option<Bytes>;
 
-    /// Assigns the partitions of all `topics` that somebody subscribed to. `members` are in the order in which the coordinator told
-    /// them, which decides among equals as it does in Kafka; of members with the same id the last one counts.
+    /// Assigns the partitions of all `topics` that any member subscribed to. `members` are in the
+    /// order of the coordinator's response, which decides among equals as it does in Kafka; of
+    /// members with the same id the last one counts.
     ///
     /// In the cooperative protocol, a partition that moves is in nobody's list: its owner gives it up first, and the rebalance that
     /// follows assigns it.
@@ -73,7 +74,8 @@ pub trait Assignor: fmt::Debug + Send + Sync {
 }
 
 impl Topics {
-    /// Those of the view that `names` has. A topic whose partitions are not numbered from 0 on without a gap ends before the gap.
+    /// The topics of the metadata that `names` has. A topic whose partitions are not numbered from
+    /// 0 without a gap ends before the gap.
     pub fn of<'a>(view: &Metadata, names: impl IntoIterator<Item = &'a str>) -> Topics {
         let mut topics = Topics::default();
         for topic in names.into_iter().filter_map(|name| view.topic(name)) {

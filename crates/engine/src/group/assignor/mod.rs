@@ -12,7 +12,7 @@
 //!
 //! | file | its reason |
 //! |---|---|
-//! | `consumer_protocol` | what members tell and are told, as bytes |
+//! | `consumer_protocol` | the metadata and the assignments of members, as bytes |
 //! | `member` | who takes part, what there is to assign, and what an assignor is |
 //! | `java` | orders of Java that show in an assignment |
 //! | `user_data` | what the sticky assignors put into a subscription |
@@ -23,7 +23,7 @@
 //! | `constrained` | the sticky assignment where all subscribed to the same topics |
 //! | `movements`, `general` | where they did not |
 //! | `sticky` | both sticky assignors |
-//! | `custom` | assignors of the caller's: what they are asked, and what of their answers can be |
+//! | `custom` | assignors of the caller: their requests, and the validation of their replies |
 
 mod claims;
 mod constrained;

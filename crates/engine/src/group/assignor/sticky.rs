@@ -14,7 +14,7 @@ use super::{constrained, general};
 #[derive(Clone, Copy, Debug)]
 pub struct Sticky;
 
-/// Members keep what they own also while they join, and give up only what goes to others.
+/// Members keep what they own also while they join, and revoke only what goes to others.
 #[derive(Clone, Copy, Debug)]
 pub struct CooperativeSticky;
 
@@ -61,7 +61,7 @@ impl Assignor for CooperativeSticky {
     }
 }
 
-/// The partitions of each member, and those that must be given up by a member first.
+/// The partitions of each member, and those that a member must revoke first.
 fn assign(
     roster: &Roster<'_>,
     previous: impl Fn(&Member) -> Previous,
@@ -85,7 +85,8 @@ fn owns(member: &Member) -> Previous {
     }
 }
 
-/// Takes out of an assignment what is `moving`, and what another member says that it owns still: two would consume it.
+/// Removes from an assignment what is `moving`, and what another member claims to own still: two
+/// members would consume it.
 fn withhold(roster: &Roster<'_>, assigned: &mut [Vec<usize>], moving: &[bool]) {
     let owned: Vec<FxHashSet<usize>> = roster
         .members

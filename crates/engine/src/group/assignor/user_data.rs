@@ -11,16 +11,16 @@ use ottla_protocol::Reader;
 use super::consumer_protocol::by_topic;
 use super::java;
 
-/// What user data tells of the partitions that a member had.
+/// The partitions that a member had, by its user data.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Previous {
     pub(super) partitions: Vec<(Arc<str>, i32)>,
-    /// `None` where the member tells no generation at all.
+    /// `None` where the user data contains no generation at all.
     pub(super) generation: Option<i32>,
 }
 
 impl Previous {
-    /// What a member that tells nothing readable had.
+    /// The value for a member whose user data is missing or does not decode.
     fn unreadable() -> Previous {
         Previous {
             partitions: Vec::new(),
@@ -49,11 +49,11 @@ pub(super) fn write_sticky(partitions: &[(Arc<str>, i32)], generation: i32) -> B
 }
 
 fn put_count(out: &mut BytesMut, count: usize) {
-    // The partitions came in one answer of a broker, whose counts are of this type.
+    // The partitions came in one response of a broker, whose counts are of this type.
     out.put_i32(i32::try_from(count).unwrap_or(0));
 }
 
-/// What the user data of `sticky` tells. As in Kafka, data that does not decode tells nothing.
+/// Reads the user data of `sticky`. As in Kafka, data that does not decode counts as none.
 pub(super) fn read_sticky(data: Option<&Bytes>) -> Previous {
     match data {
         Some(data) if !data.is_empty() => {

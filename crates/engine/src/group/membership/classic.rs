@@ -301,8 +301,8 @@ impl Membership {
         }
     }
 
-    /// Asks what all members have, if another process assigned it: topics may have grown since, and who was to give partitions up
-    /// for others may have begun again, too.
+    /// Requests what all members have, if another process assigned it: topics may have grown since,
+    /// and a member that was to revoke partitions may have restarted, too.
     fn describe_inherited(&mut self, now: Instant, core: &mut Core) {
         let lead = self.classic.lead.as_ref();
         if !lead.is_some_and(Lead::is_heir) {
@@ -316,7 +316,8 @@ impl Membership {
         self.classic.describing = Some(core.start(now, call, deadline));
     }
 
-    /// Takes in what all members have. Without an answer it is as with Kafka's own clients: the next rebalance brings the rest.
+    /// Takes in what all members have. Without a response nothing changes, as with Kafka's own
+    /// clients: the next rebalance assigns the rest.
     pub(super) fn described(
         &mut self,
         core: &mut Core,
@@ -333,8 +334,10 @@ impl Membership {
         }
     }
 
-    /// Shares out what was to be given up for others, if nobody has joined anew by now: a static member that begins again before
-    /// that does not know that it was to give something up, and is told to keep the rest (KIP-345).
+    /// Assigns the partitions that were to be revoked for others, if no member has rejoined by now.
+    /// A static member that restarts before it revoked them does not know that it was to revoke
+    /// something: the coordinator returns its assignment without them, and no rebalance follows
+    /// (KIP-345).
     pub(super) fn share_withheld(&mut self, now: Instant, cluster: &mut Cluster) {
         let lead = self.classic.lead.as_ref();
         let Some(lead) = lead.filter(|lead| lead.withholds()) else {
@@ -347,7 +350,7 @@ impl Membership {
         if due > now {
             return cluster.set_alarm(due);
         }
-        self.rejoin = Some("partitions that members were to give up are nobody's");
+        self.rejoin = Some("partitions that members were to revoke are not assigned");
     }
 
     pub(super) fn release_lead(&mut self, cluster: &mut Cluster) {

@@ -22,10 +22,10 @@ use crate::random::Random;
 /// The epoch of who is to become a member.
 const JOINS: i32 = 0;
 
-const JOINS_ANEW: &str = "the consumer joins anew";
+const JOINS_ANEW: &str = "the consumer rejoins";
 
 impl Membership {
-    /// Takes the protocol that the brokers have, once one of them has told.
+    /// Chooses the protocol that the brokers support, once one of them has returned its versions.
     pub(super) fn choose(&mut self, now: Instant, core: &mut Core) {
         if self.protocol.is_some() || self.wanted.is_none() {
             return;
@@ -58,7 +58,8 @@ impl Membership {
         core.cluster.context.changes.tell(Change::Group);
     }
 
-    /// Who asks for committed offsets, if the coordinator knows members by their epochs.
+    /// The member for a request of committed offsets, if the coordinator knows members by their
+    /// epochs.
     pub(super) fn by_epoch(&self) -> Option<(Arc<str>, i32)> {
         let is_known = self.is_consumer() && self.wanted.is_some() && self.identity.is_member();
         is_known.then(|| {
@@ -160,7 +161,7 @@ impl Membership {
         if matches!(&result, Err(error) if error.code().is_none()) {
             self.session.went_astray(lost_at);
         }
-        // It goes, whatever it hears.
+        // The member leaves, whatever the response is.
         if matches!(self.state, State::Leaving(_)) {
             return;
         }
@@ -180,7 +181,7 @@ impl Membership {
         };
         let id = Arc::clone(self.identity.member_id());
         self.identity.admit(standing.epoch, id);
-        // What the member has stays its own until it says otherwise, whatever the epoch.
+        // What the member has stays its own until it declares otherwise, whatever the epoch.
         self.identity.assign();
         self.session.heard(now, declared, &mut standing);
         self.trouble.take_if(|it| it.kind() != Kind::Fenced);
@@ -226,7 +227,7 @@ impl Membership {
                 }
                 self.session.settle();
             }
-            // The coordinator has thought better of it, and no listener was told.
+            // The coordinator has changed the assignment again, and no listener was notified.
             State::Stable if is_outdated && self.ownership.only_adds() => {
                 self.ownership.drop_added();
                 self.session.take_back();
@@ -266,8 +267,9 @@ impl Membership {
         }
     }
 
-    /// Whether no commit of partitions that were given up is under way, or the group can wait for it no longer: once their next
-    /// owner has them, it would set back what that one commits.
+    /// Whether no commit of revoked partitions is in flight, or the group can wait for it no
+    /// longer. Such a commit must not arrive after the next owner of the partitions has committed:
+    /// it would set the committed offset back.
     fn has_let_go(&mut self, now: Instant, core: &mut Core) -> bool {
         let gone = self.session.given_up();
         if gone.is_empty() || !self.commits.concern(&gone) {

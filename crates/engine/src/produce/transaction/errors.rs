@@ -1,4 +1,4 @@
-//! What an error means for a transaction (KIP-1050), and what a person is told to do about it.
+//! What an error means for a transaction (KIP-1050), and what its text advises.
 
 use ottla_protocol::ErrorCode;
 
@@ -22,7 +22,8 @@ pub(super) fn severity(error: &Error) -> Severity {
     }
     match error.code() {
         Some(ErrorCode::PRODUCER_FENCED) => Severity::Fenced,
-        // A partition's leader may only be behind: to the abort that follows, the coordinator says what is true.
+        // A partition's leader may only lag behind: the coordinator's response to the abort that
+        // follows is reliable.
         Some(ErrorCode::INVALID_PRODUCER_EPOCH) if error.api() != Some("Produce") => {
             Severity::Fenced
         }

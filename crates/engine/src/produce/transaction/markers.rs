@@ -1,11 +1,14 @@
 //! Whether the transaction before is over in its partitions, so that the first batch of the next one does not come too early.
 //!
-//! A coordinator answers EndTxn when the end is in its log. The markers, and the note that all are written, follow about a
-//! millisecond later. With the second protocol, a leader that gets a batch of the next transaction before that tries again after
-//! 20 ms (`add.partitions.to.txn.retry.backoff.ms`); who sends many small transactions would spend most of the time there. So the
-//! batch waits here, and the coordinator is asked how far it is (DescribeTransactions, which an id's owner may). Who is never early,
-//! as where the way to the broker takes longer than the markers do, hardly ever asks: once the questions in a row that were not
-//! needed took as long as one early batch would wait, ever more transactions go without one.
+//! A coordinator responds to EndTxn when the end is in its log. It writes the markers, and the note
+//! that all are written, about a millisecond later. With the second protocol, a leader that
+//! receives a batch of the next transaction before that retries after 20 ms
+//! (`add.partitions.to.txn.retry.backoff.ms`); a producer of many small transactions would spend
+//! most of its time there. So the batch waits here, and a DescribeTransactions to the coordinator
+//! checks whether the end is complete (the owner of an id may send it). A producer that is never
+//! early, as where the network latency is longer than the markers take, hardly ever needs the
+//! check: once the unneeded checks in a row took as long as one early batch would wait, ever more
+//! transactions skip it.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,7 +17,7 @@ use crate::call::{CallId, DescribeTransactions, TransactionDescription};
 use crate::error::Error;
 use crate::part::Core;
 
-/// What DescribeTransactions tells.
+/// The result of DescribeTransactions.
 type Answer = Result<Vec<Result<TransactionDescription, Error>>, Error>;
 
 /// The states in which markers are being written.
@@ -22,25 +25,26 @@ const ENDING: [&str; 2] = ["PrepareCommit", "PrepareAbort"];
 
 /// A batch waits no longer than a leader would make it wait.
 const LONGEST: Duration = Duration::from_millis(20);
-/// So many questions follow each other without a pause: the way to the coordinator and back is one.
+/// This many checks follow each other without a pause: a round trip to the coordinator is a pause.
 const AT_ONCE: u32 = 8;
 const PAUSE: Duration = Duration::from_millis(1);
-/// After an unneeded question 1, then 3, 7 and so on go without one, as often as this; it stays at 63.
+/// After an unneeded check 1, then 3, 7 and so on transactions skip it, as often as this; the
+/// number stays at 63.
 const DOUBLINGS: u32 = 6;
 
 #[derive(Debug, Default)]
 pub(super) struct Markers {
     /// When the transaction before ended, while its markers may be missing.
     ended: Option<Instant>,
-    /// The question without an answer, and when it was asked.
+    /// The check in flight, and when it was sent.
     question: Option<(CallId, Instant)>,
     questions: u32,
     not_before: Option<Instant>,
-    /// How long questions in a row took that were not needed.
+    /// How long unneeded checks in a row took.
     unneeded: Duration,
     /// How many came since these took longer than an early batch waits.
     doublings: u32,
-    /// So many of the next transactions go without one.
+    /// This many of the next transactions skip the check.
     spared: u32,
 }
 
@@ -62,7 +66,7 @@ impl Markers {
         self.ended.is_some_and(|ended| now < ended + LONGEST)
     }
 
-    /// Asks, if batches wait to be sent.
+    /// Sends a check, if batches wait to be sent.
     pub(super) fn pump(&mut self, now: Instant, core: &mut Core, id: &Arc<str>, wanted: bool) {
         let Some(end) = self.ended.map(|ended| ended + LONGEST) else {
             return;
@@ -83,12 +87,12 @@ impl Markers {
         self.question = Some((core.start(now, DescribeTransactions { ids }, end), now));
     }
 
-    /// Whether this call is its question.
+    /// Whether this call is the check.
     pub(super) fn asked(&self, call: CallId) -> bool {
         self.question.is_some_and(|(question, _)| question == call)
     }
 
-    /// Takes the answer to the question.
+    /// Handles the result of the check.
     pub(super) fn answered(&mut self, now: Instant, result: Answer) {
         let asked = self.question.take().map_or(now, |(_, asked)| asked);
         let row = result.ok().and_then(|mut rows| rows.pop());
@@ -96,7 +100,7 @@ impl Markers {
             self.not_before = (self.questions >= AT_ONCE).then_some(now + PAUSE);
             return;
         }
-        // All are written; or the coordinator does not tell.
+        // All are written; or the coordinator does not return the state.
         if self.questions > 1 {
             (self.unneeded, self.doublings) = (Duration::ZERO, 0);
         } else {

@@ -2,12 +2,12 @@
 //! committed, and who must be asked next.
 //!
 //! ```text
-//!                          begin                        commit: all records delivered, EndTxn answered
+//!                          begin                        commit: all records delivered, EndTxn done
 //!  Fresh ── init ──▶ Ready ─────▶ Open ────────────────────────────────────────────────────────────────▶ Ready
 //!                      ▲           │ │  a record or a request failed: Open, with trouble; only an abort helps
-//!                      │           │ └─ abort: unsent records failed, sent ones answered, EndTxn answered ──▶ Ready
-//!                      │           ▼    EndTxn was not answered in time
-//!                      └──────── Unsettled ── the next init, begin or abort: EndTxn (abort), and its answer tells how it ended
+//!                      │           │ └─ abort: unsent records failed, sent ones decided, EndTxn done ──▶ Ready
+//!                      │           ▼    EndTxn got no response in time
+//!                      └──────── Unsettled ── the next init, begin or abort: EndTxn (abort), and its response shows how it ended
 //!
 //!  any ── fenced by another producer, or what no abort mends ──▶ Fatal
 //! ```
@@ -15,13 +15,13 @@
 //! * With the first protocol ([`TransactionProtocol::V1`]) a partition joins by AddPartitionsToTxn before its first batch, and
 //!   offsets by AddOffsetsToTxn. With the second, both join by themselves, and every EndTxn gives the next epoch. Which one
 //!   is decided when a transaction begins, by the finalized level of `transaction.version`.
-//! * Whatever leaves a gap in the sequence numbers, or a request that may still arrive, needs the next epoch before the next
-//!   transaction. InitProducerId gives it to whoever proves to be the current owner; brokers before 2.5 cannot tell, and
-//!   there the producer ends as fatal rather than fence its successor.
-//! * InitProducerId is never asked for the next epoch while a transaction may be open: the coordinator would fence this
+//! * Whatever leaves a gap in the sequence numbers, or a request that may still arrive, needs the next epoch before the next transaction.
+//!   InitProducerId returns it to a producer that proves to be the current owner. Brokers before 2.5 cannot check that, and there the
+//!   producer ends as fatal rather than fence its successor.
+//! * InitProducerId never requests the next epoch while a transaction may be open: the coordinator would fence this
 //!   very producer to abort it. EndTxn comes first.
 //!
-//! * With two-phase commits (KIP-939) a transaction can be prepared before it ends; `two_phase` says how.
+//! * With two-phase commits (KIP-939) a transaction can be prepared before it ends; see `two_phase`.
 //! * Offsets of a group join by the steps in `offsets`.
 //!
 //! The composition carries facts between this and the accumulator: what failed, what is under way, which partitions
@@ -135,7 +135,7 @@ pub(crate) struct Facts {
     pub(crate) under_way: bool,
     /// A batch was sent since the transaction began.
     pub(crate) sent: bool,
-    /// A batch that has sequence numbers was given up.
+    /// A batch that has sequence numbers was abandoned.
     pub(crate) gap: bool,
 }
 

@@ -58,7 +58,8 @@ impl Transaction {
         }
     }
 
-    /// Asks a broker for the topics of the offsets, if there is an id to compare, before they are committed by names.
+    /// Requests the topics of the offsets from a broker, if there is an id to compare, before they
+    /// are committed by names.
     fn check_topics(
         &mut self,
         now: Instant,
@@ -89,7 +90,7 @@ impl Transaction {
         self.set_step(Step::CommitOffsets(call, naming));
     }
 
-    // --- answers
+    // --- responses
 
     pub(super) fn handle_added(
         &mut self,
@@ -153,7 +154,8 @@ impl Transaction {
     fn offsets_ended(&mut self, core: &mut Core, result: Result<(), Error>) {
         let result = match result {
             Ok(()) => Ok(Finished::Done),
-            // Even if only the answer is missing: whether they are part of the transaction is not known.
+            // Even if only the response is missing: it is not known whether they are part of the
+            // transaction.
             Err(error) => {
                 self.doubt(error.code().is_none() || error.may_have_been_done());
                 self.fail(error, "the offsets could not join the transaction");

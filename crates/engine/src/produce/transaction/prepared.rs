@@ -6,8 +6,8 @@ use std::str::FromStr;
 use crate::call::ProducerIdentity;
 use crate::error::{Error, Kind};
 
-/// A prepared transaction: the identity of the producer whose records are in it. Its text is that of Java's
-/// `PreparedTxnState`, `producerId:epoch`.
+/// A prepared transaction: the identity of the producer whose records are in it. Its text is that
+/// of `PreparedTxnState` in Java, `producerId:epoch`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PreparedTransaction(ProducerIdentity);
 

@@ -878,8 +878,7 @@ fn a_commit_without_an_answer_is_settled_before_the_next_transaction() {
                 .map(|event| event.to_string())
                 .collect();
             let wanted = if committed { "committed" } else { "aborted" };
-            let wanted =
-                format!("the transaction of tx whose commit was not answered was {wanted}");
+            let wanted = format!("the transaction of tx whose commit got no response was {wanted}");
             assert!(told.contains(&wanted), "{told:?}");
             assert_eq!(deliver(&mut script), (1, 0));
         }

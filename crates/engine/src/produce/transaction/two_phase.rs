@@ -1,9 +1,9 @@
 //! Two-phase commits (KIP-939): a transaction whose records are all there, and whose end somebody else decides.
 //!
 //! ```text
-//!   Open ── prepare: all records delivered ──▶ Prepared ── commit, abort or complete: EndTxn answered ──▶ Ready
+//!   Open ── prepare: all records delivered ──▶ Prepared ── commit, abort or complete: EndTxn done ──▶ Ready
 //!                                                 ▲  │
-//!   Fresh ── init that keeps it, by the next ─────┘  └─ no answer: Prepared; the same verb asks again
+//!   Fresh ── init that keeps it, by the next ─────┘  └─ no response: Prepared; the same verb sends EndTxn again
 //! ```
 //!
 //! Unlike an open transaction, a prepared one is never aborted by whoever is done with it or in doubt: the decision may be

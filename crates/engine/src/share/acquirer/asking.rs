@@ -130,7 +130,7 @@ impl Acquirer {
         let is_wanted = self.wanted && self.buffer.is_empty() && self.member.is_some();
         let content = self.by_leader.get(&node).filter(|_| is_wanted)?;
         if self.config.share_acquire_mode == AcquireMode::RecordLimit {
-            // Each of several brokers would give as many as the limit says.
+            // Each of several brokers would return as many records as the limit allows.
             let fetches = |it: &Session| {
                 let sent = it.sent.as_ref();
                 sent.is_some_and(|sent| matches!(sent.purpose, Purpose::Fetch(_)))
@@ -138,7 +138,8 @@ impl Acquirer {
             if self.sessions.values().any(fetches) {
                 return None;
             }
-            // It is nobody's turn who cannot take it; who is not connected yet is dialled beside the others.
+            // A broker without a connection, or in a pause, gets no turn. Brokers without a
+            // connection are dialled next to the others.
             let is_up = |node: &i32| cluster.up_link(*node, LANE).is_some();
             let pauses = |it: &Session| it.retry_at.is_some_and(|at| at > now);
             let nodes = self.by_leader.range(self.next_node..);
@@ -214,7 +215,7 @@ impl Acquirer {
         })?;
         let limits = self.config.share_acquire_mode == AcquireMode::RecordLimit;
         if api == ApiKey::ShareFetch && limits && version < RECORD_LIMIT {
-            let text = "share.acquire.mode=record_limit needs brokers from Kafka 4.2 on (KIP-1206): leave it out, or set batch_optimized";
+            let text = "share.acquire.mode=record_limit needs brokers since Kafka 4.2 (KIP-1206): leave it out, or set batch_optimized";
             return Err(Error::new(Kind::Unsupported, text).calling(api.name()));
         }
         Ok(version)

@@ -19,7 +19,7 @@ use crate::share::lock::{Held, State};
 use crate::share::runs::{Run, Runs};
 
 impl Acquirer {
-    /// Has a broker told this, if it still knows of the lock.
+    /// Queues an acknowledgement for the broker, if the lock is still known.
     pub(super) fn say(
         &mut self,
         now: Instant,
@@ -56,7 +56,7 @@ impl Acquirer {
         }
     }
 
-    /// The caller said this of records, and brokers cannot be told any more: the next commit hears of it.
+    /// The caller's acknowledgement cannot be sent any more: the next commit reports it.
     pub(super) fn not_said(
         &mut self,
         now: Instant,
@@ -219,7 +219,8 @@ impl Acquirer {
         self.pending().map(|(_, pending)| pending.turn).min()
     }
 
-    /// What is not settled, by turn, and what that means for who waits no longer.
+    /// The acknowledgements without a result, by turn, with the error for waiters whose deadline
+    /// passed.
     fn open(&self) -> Vec<(u64, Arc<str>, i32, Error)> {
         let mut open = BTreeMap::new();
         for (was_sent, pending) in self.pending() {
@@ -229,7 +230,7 @@ impl Acquirer {
             }
         }
         let open = open.into_iter().map(|((turn, topic, number), was_sent)| {
-            let text = "the broker has not answered in time";
+            let text = "the broker has not responded in time";
             let error = Error::new(Kind::Timeout, text).calling(ApiKey::ShareAcknowledge.name());
             let error = match was_sent {
                 true => unknown(error),

@@ -122,7 +122,7 @@ fn settle(script: &mut Sender, level: i16, committed: bool) {
         .map(|event| event.to_string())
         .collect();
     let wanted = if committed { "committed" } else { "aborted" };
-    let wanted = format!("the transaction of tx whose commit was not answered was {wanted}");
+    let wanted = format!("the transaction of tx whose commit got no response was {wanted}");
     assert!(told.contains(&wanted), "{told:?}");
 }
 
