@@ -323,7 +323,7 @@ impl Conversation {
             Some(Fault::SilenceAfterApply) => self.become_ready(now),
             Some(Fault::CloseAfterAnswer) => {
                 self.send(settled.frame);
-                self.end(injected(exchange.api, "after the answer"));
+                self.end(injected(exchange.api, "after the response"));
             }
             Some(Fault::ByteByByte) => {
                 let whole = settled.frame.map(Frame::into_bytes).unwrap_or_default();
@@ -343,7 +343,7 @@ impl Conversation {
                     bytes.truncate(length);
                     self.output.push_back(bytes);
                 }
-                let what = format!("after {length} bytes of the answer");
+                let what = format!("after {length} bytes of the response");
                 self.end(injected(exchange.api, &what));
             }
             Some(Fault::Twice) => {

@@ -58,7 +58,7 @@ fn a_row_says_what_the_schemas_do_not() {
         {"at": "LendResponse.Books.Days", "value": 7, "reason": "a week"},
     ]))
     .unwrap();
-    assert!(source.contains("answer.days = 7;"), "{source}");
+    assert!(source.contains("response.days = 7;"), "{source}");
     assert!(source.contains("asked1.number.clone()"), "{source}");
 }
 

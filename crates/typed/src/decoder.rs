@@ -205,7 +205,7 @@ impl Decoder {
             (None, Framing::Confluent) => None,
             (None, Framing::Plain) => {
                 return Err(SchemaError::new(
-                    "Avro data does not tell its schema: pass the writer's schema, or a registry if values begin with a schema id",
+                    "Avro data does not contain its schema: pass the writer's schema, or a registry if values begin with a schema id",
                 ));
             }
         };

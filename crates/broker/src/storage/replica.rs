@@ -276,7 +276,7 @@ impl Replica {
         if least_in_sync.is_some_and(|least| in_sync < least) {
             return Err(Rejected::new(
                 ErrorCode::NOT_ENOUGH_REPLICAS,
-                format!("{in_sync} replicas are in sync, min.insync.replicas says more"),
+                format!("{in_sync} replicas are in sync, fewer than min.insync.replicas"),
             ));
         }
         let (before, segments) = (self.log.bounds().end, self.log.segments());

@@ -852,7 +852,7 @@ fn pieces<C>(done: Done<C>) -> impl Iterator<Item = Decoded<C>> {
 pub(crate) fn late(timeout: Duration) -> Error {
     Error::new(
         Kind::Timeout,
-        format!("no answer within {} ms", timeout.as_millis()),
+        format!("no response within {} ms", timeout.as_millis()),
     )
 }
 

@@ -337,7 +337,7 @@ impl<D: Decode> ShareConsumer<D> {
             found.map(Ok)
         };
         let late = |_: &mut Engine<Work>, _: Instant| {
-            let text = format!("no answer within {} ms", timeout.as_millis());
+            let text = format!("no response within {} ms", timeout.as_millis());
             Err(Error::new(Kind::Timeout, text).calling("ShareAcknowledge"))
         };
         let found = driver.wait(&[Change::Group], deadline, look, late).await;
@@ -778,12 +778,12 @@ impl<C: Chunk> Decoded<C> {
         for range in ranges {
             self.disposals.push((range.first, range.last, Some(kind)));
         }
-        let fate = match kind {
+        let disposal = match kind {
             AcknowledgeType::Reject => "rejected: the group does not get them again",
             _ => "released: they are delivered again, until the group's delivery count limit",
         };
         let text = format!(
-            "acquired records from offset {} to {} were {fate}",
+            "acquired records from offset {} to {} were {disposal}",
             first.first, last.last
         );
         let error = cause.clone().wrap(cause.kind(), text);

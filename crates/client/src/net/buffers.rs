@@ -41,7 +41,7 @@ impl Buffers {
         let memory = free
             .map_or_else(|| self.fresh(length), Ok)
             .map_err(|cause| {
-                let text = format!("no memory for an answer of {length} bytes: {cause}");
+                let text = format!("no memory for a response of {length} bytes: {cause}");
                 Error::new(Kind::Unreachable, text)
             })?;
         self.used.fetch_add(memory.len(), Ordering::Relaxed);

@@ -154,7 +154,7 @@ impl Producer {
             if engine.knows_topic(topic) {
                 engine.exhausted(now);
                 let text = format!(
-                    "no room within {waited} ms: buffer.memory is full of undelivered records"
+                    "no space within {waited} ms: buffer.memory is full of undelivered records"
                 );
                 return Err(match engine.delay() {
                     Some(cause) => cause.wrap(Kind::Timeout, text).retriable_is(true),

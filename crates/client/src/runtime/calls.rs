@@ -56,7 +56,7 @@ pub(crate) async fn ask_until<W: Publish, C: Call>(
         engine.take_answer(&ticket).unwrap_or_else(|| {
             Err(engine
                 .trouble()
-                .unwrap_or_else(|| Error::new(Kind::Timeout, "no answer by the deadline")))
+                .unwrap_or_else(|| Error::new(Kind::Timeout, "no response by the deadline")))
         })
     };
     let changes = [Change::Call(ticket.id())];
@@ -113,5 +113,5 @@ pub(crate) async fn partitions_for<W: Publish>(
 
 /// An answer that lacks what every broker's has.
 fn unexpected() -> Error {
-    Error::new(Kind::Protocol, "the answer is not the one to this call")
+    Error::new(Kind::Protocol, "the response does not belong to this request")
 }

@@ -126,7 +126,7 @@ impl<W: Publish> Driver<W> {
         };
         let late = |engine: &mut Engine<W>, _: Instant| {
             Err(engine.trouble().unwrap_or_else(|| {
-                let text = format!("no answer within {} ms", timeout.as_millis());
+                let text = format!("no response within {} ms", timeout.as_millis());
                 Error::new(Kind::Timeout, text).calling("GetTelemetrySubscriptions")
             }))
         };

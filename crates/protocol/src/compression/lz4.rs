@@ -168,7 +168,7 @@ fn frame(kind: HeaderChecksum, rest: &mut Input<'_>, out: &mut Output<'_>) -> Re
         }
         let block = rest.take((length & !STORED) as usize)?;
         if block.len() > block_size {
-            return Err(Failure::corrupt("a block is larger than the frame says"));
+            return Err(Failure::corrupt("a block is larger than the frame's maximum block size"));
         }
         if flags & BLOCK_CHECKSUM != 0 && rest.length()? != xxh32(block, 0) {
             return Err(Failure::corrupt("the checksum of a block is wrong"));
@@ -186,7 +186,7 @@ fn frame(kind: HeaderChecksum, rest: &mut Input<'_>, out: &mut Output<'_>) -> Re
     let content = out.written().get(start..).unwrap_or_default();
     if content_size.is_some_and(|size| size != content.len() as u64) {
         return Err(Failure::corrupt(
-            "the frame does not hold as many bytes as it says",
+            "the content has another size than the frame's header",
         ));
     }
     if flags & CONTENT_CHECKSUM != 0 && rest.length()? != xxh32(content, 0) {

@@ -217,7 +217,7 @@ impl AssignorQuestion {
 
 impl Drop for AssignorQuestion {
     fn drop(&mut self) {
-        let text = "its assignor was asked and gave no answer";
+        let text = "its assignor was called and returned nothing";
         self.tell(Err(Error::new(Kind::Argument, text)));
     }
 }

@@ -199,7 +199,7 @@ impl Provider for Asking {
         self.push(name, connection, host, question.bytes(), Some(answer));
         Box::pin(async move {
             answered.await.unwrap_or_else(|_| {
-                let text = format!("no answer came to the question for a {name}");
+                let text = format!("the provider did not respond to the request for a {name}");
                 Err(Error::new(Kind::Authentication, text))
             })
         })

@@ -191,7 +191,7 @@ fn import_stream(capsule: &Bound<'_, PyCapsule>) -> PyResult<Imported> {
     })
 }
 
-const LACKS: &str = "the Arrow stream lacks functions that the interface asks for";
+const LACKS: &str = "the Arrow stream lacks functions that the interface requires";
 
 fn type_of(stream: &mut FFI_ArrowArrayStream) -> Result<DataType, String> {
     let schema_of = stream.get_schema.ok_or(LACKS)?;

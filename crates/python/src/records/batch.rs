@@ -355,7 +355,7 @@ impl Batch {
     }
 
     /// The columns as an `arrow_schema` capsule, by the Arrow PyCapsule interface.
-    #[expect(clippy::unused_self, reason = "the interface asks an object for it")]
+    #[expect(clippy::unused_self, reason = "the interface calls it on an object")]
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
         arrow::export_schema(py, &ottla_columnar::schema())
     }
@@ -546,7 +546,7 @@ impl Batch {
     }
 
     /// Raises for a missing name; for one that other clients have, the error says what to write instead.
-    #[expect(clippy::unused_self, reason = "Python asks an object for it")]
+    #[expect(clippy::unused_self, reason = "Python calls it on an object")]
     fn __getattr__(&self, py: Python<'_>, name: &str) -> PyResult<Py<PyAny>> {
         static MISSING: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
         let missing = calls::class(&MISSING, py, "ottla._habits", "missing")?;

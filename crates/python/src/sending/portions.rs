@@ -97,7 +97,7 @@ impl Source {
         check(&schema)?;
         if topic.is_none() && schema.column_with_name("topic").is_none() {
             return Err(errors::argument(
-                "no topic is given, and the data has no column \"topic\" that says where each row goes",
+                "no topic is given, and the data has no column \"topic\" with the topic of each row",
             ));
         }
         Ok(Source::Columns(Table {
@@ -444,7 +444,7 @@ impl Sending {
     fn noted(&self, py: Python<'_>, error: PyErr) -> PyErr {
         if self.rows > 0 {
             let text = format!(
-                "the {} rows before were sent; flush and close tell which of them fail",
+                "the {} rows before were sent; flush and close report which of them fail",
                 self.rows
             );
             // Where a note cannot be added, the error is told without it.

@@ -435,7 +435,7 @@ impl Broker {
         })?;
         if !fault.suits(*key) {
             return Err(errors::argument(&format!(
-                "an answer to {api} has nothing that it can leave out; one to \"Metadata\" or \"Fetch\" has"
+                "a response to {api} has nothing that can be left out; use \"Metadata\" or \"Fetch\""
             )));
         }
         let broker = self.broker.get()?;

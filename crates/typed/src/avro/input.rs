@@ -92,7 +92,7 @@ impl<'a> Input<'a> {
         let value = self.long()?;
         i32::try_from(value).map_err(|_| {
             Bad::new(format!(
-                "{value} has more than 32 bits, and the schema says int"
+                "{value} has more than 32 bits, and the type in the schema is int"
             ))
         })
     }

@@ -353,7 +353,7 @@ impl Write {
                             .map_err(|error| within(&field.name, error)),
                         None => absent(schema, field.place).ok_or_else(|| {
                             SchemaError(format!(
-                                "there is no column {:?}, which the Avro schema asks for",
+                                "there is no column {:?}, which the Avro schema requires",
                                 field.name
                             ))
                         }),

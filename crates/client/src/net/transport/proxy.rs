@@ -150,7 +150,7 @@ async fn socks5<S: AsyncRead + AsyncWrite + Unpin>(
         }
         _ => {
             return Err(unreachable(
-                "its answer names an address of an unknown kind",
+                "its reply has an address of an unknown type",
             ));
         }
     }
@@ -160,7 +160,7 @@ async fn socks5<S: AsyncRead + AsyncWrite + Unpin>(
 /// A text with its length before it.
 fn push(bytes: &mut Vec<u8>, text: &str) -> Result<(), Error> {
     let length = u8::try_from(text.len())
-        .map_err(|_| unreachable("a name is longer than the 255 bytes that SOCKS5 has room for"))?;
+        .map_err(|_| unreachable("a name is longer than 255 bytes, the limit of SOCKS5"))?;
     bytes.push(length);
     bytes.extend_from_slice(text.as_bytes());
     Ok(())
@@ -201,7 +201,7 @@ fn refusal(reply: u8) -> String {
         3 => "the network cannot be reached".to_owned(),
         4 => "the host cannot be reached, or its name is not known".to_owned(),
         5 => "connection refused: nothing listens there".to_owned(),
-        6 => "no answer in time".to_owned(),
+        6 => "the TTL expired".to_owned(),
         7 => "the proxy does not connect".to_owned(),
         8 => "the proxy does not know this kind of address".to_owned(),
         other => format!("reply {other}"),
@@ -248,7 +248,7 @@ async fn http<S: AsyncRead + AsyncWrite + Unpin>(
         _ => {
             let said: String = line.chars().filter(|c| !c.is_control()).take(100).collect();
             Err(unreachable(format!(
-                "no connection to {to}: it answered \"{said}\""
+                "no connection to {to}: it replied \"{said}\""
             )))
         }
     }
