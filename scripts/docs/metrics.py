@@ -29,7 +29,7 @@ authentication) are not counted.
 arguments: `producer.metrics().prometheus_text(consumer.metrics())`; clients without a `client.id` have
 ids of their own, such as `producer-1`, `consumer-GROUP-1` and `adminclient-1`.
 
-Not here, of what the Java client has beside these:
+The Java client has these metrics too, which are not here:
 
 - `io-time-*`, `io-wait-*`, `io-ratio`, `io-wait-ratio`, `select-rate` and `select-total` measure the thread in which
   one Java client waits for its sockets. Here all clients of a process share a few threads; they belong to none of them.

@@ -552,7 +552,7 @@ impl SyncConsumer {
         Ok(self.core.get()?.clone_ref(py))
     }
 
-    /// Waits for records, and returns as soon as there is one.
+    /// Wait for records, and return as soon as there is one.
     ///
     /// Args:
     ///     timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `default.api.timeout.ms`.
@@ -591,7 +591,9 @@ impl SyncConsumer {
         tell(py, self.core.get()?.get())
     }
 
-    /// Iterates over batches without end; none of them is empty. It waits while there are no records.
+    /// Iterate over batches without end; none of them is empty.
+    ///
+    /// It waits while there are no records.
     fn batches(&self, py: Python<'_>) -> PyResult<Batches> {
         Ok(Batches {
             core: self.core.get()?.clone_ref(py),

@@ -405,7 +405,7 @@ impl SyncProducer {
         Ok(self.core.get()?.clone_ref(py))
     }
 
-    /// Puts a record into its batch and returns at once.
+    /// Put a record into its batch and return at once.
     ///
     /// It waits only while the buffer is full, or the topic or the partition is not known yet, up to `max.block.ms`.
     ///

@@ -360,7 +360,7 @@ impl Batch {
         arrow::export_schema(py, &ottla_columnar::schema())
     }
 
-    /// Puts batches together, without a copy: the records of the first, then those of the next, and so on.
+    /// Concatenate batches, without a copy: the records of the first, then those of the next, and so on.
     ///
     /// `batch + batch` does it for two. `next_offsets` are those of the last batch that has the partition.
     ///
@@ -437,7 +437,7 @@ impl Batch {
         table::pandas_frame(&self.table(py, columns, false)?)
     }
 
-    /// Decodes keys or values into typed Arrow columns.
+    /// Decode keys or values into typed Arrow columns.
     ///
     /// It runs on this thread, without the GIL; under asyncio, `await asyncio.to_thread(batch.decode, schema)` leaves
     /// the loop free. To decode many batches, make an `ottla.Decoder` once and pass it as `schema`.
