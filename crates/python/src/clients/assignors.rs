@@ -1,6 +1,7 @@
-//! Partition assignors in Python: what they are asked, and what they say.
+//! Partition assignors in Python: the arguments of their calls, and the results.
 //!
-//! A poll asks them as it calls listeners; `ottla._assignors` has them on threads of their own, with a deadline.
+//! A poll calls them as it calls listeners; `ottla._assignors` has them on threads of their own,
+//! with a deadline.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

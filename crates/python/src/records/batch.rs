@@ -545,7 +545,8 @@ impl Batch {
         table.guarded_call((slf,))
     }
 
-    /// Raises for a missing name; for one that other clients have, the error says what to write instead.
+    /// Raises for a missing name; for one that other clients have, the error has ottla's name for
+    /// it.
     #[expect(clippy::unused_self, reason = "Python calls it on an object")]
     fn __getattr__(&self, py: Python<'_>, name: &str) -> PyResult<Py<PyAny>> {
         static MISSING: PyOnceLock<Py<PyAny>> = PyOnceLock::new();

@@ -81,7 +81,8 @@ fn unpicklable(what: &str) -> PyErr {
     ))
 }
 
-/// A view of a delivery's fate. Nobody asks by looking: a failure is still reported by the next flush, if nobody else asks.
+/// A read-only look at a delivery result. Looking does not observe it: a failure is still reported
+/// by the next flush, if nobody else observes it.
 #[pyclass(frozen, module = "ottla._ottla")]
 pub(crate) struct Watched {
     watching: Native<Watching>,
@@ -120,8 +121,8 @@ impl Watched {
         Ok(())
     }
 
-    /// Where the record was written, or why not; of many, the error of the first that failed. None where there is nothing to
-    /// tell.
+    /// Where the record was written, or why not; of many, the error of the first that failed. None
+    /// where there is nothing to report.
     fn found(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
         match self.watching.get()? {
             Watching::One(fate) => fate

@@ -19,7 +19,7 @@ use crate::bridge::{errors, wait};
 use crate::clients::options;
 use crate::values::numbers::{self, Timeout};
 
-/// Kafka numbers its errors from -1 up, with room to grow.
+/// Kafka numbers its errors from -1 up, with space to grow.
 const ERROR_CODES: std::ops::RangeInclusive<i16> = -1..=1000;
 
 /// A Kafka broker of one node or several. Threads may share it.

@@ -1,5 +1,6 @@
-//! Asks a proxy for a connection: SOCKS5 (RFC 1928, RFC 1929) or HTTP's CONNECT (RFC 9110, 9.3.6). Own code, since
-//! async-http-proxy reads a line without end into memory, and what follows the answer too; tokio-socks would save sixty lines.
+//! Requests a connection from a proxy: SOCKS5 (RFC 1928, RFC 1929) or HTTP's CONNECT (RFC 9110,
+//! 9.3.6). Own code, since async-http-proxy reads a line without end into memory, and what follows
+//! the response too; tokio-socks would save sixty lines.
 //!
 //! ```text
 //!  SOCKS5   greeting ──▶ ◀── method ── (user, password ──▶ ◀── status) ── CONNECT ──▶ ◀── reply │ the broker's bytes
@@ -16,7 +17,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use super::stream::say;
 
-/// The most bytes of an HTTP proxy's answer.
+/// The most bytes of an HTTP proxy's response.
 const MOST_OF_ANSWER: usize = 16 << 10;
 
 /// Where the connection is to lead.
@@ -24,7 +25,7 @@ const MOST_OF_ANSWER: usize = 16 << 10;
 pub(super) enum Target {
     /// To a host that the proxy looks up.
     Name(String, u16),
-    /// To the first of these: a proxy takes one, and says nothing of the others.
+    /// To the first of these: a proxy takes one address, and the others are unused.
     Addresses(Vec<SocketAddr>),
 }
 

@@ -69,7 +69,7 @@ async fn send(tls: &mut ClientConnection, writer: &mut OwnedWriteHalf) -> Result
     }
     match writer.write_all(&bytes).await {
         Ok(()) => Ok(()),
-        // Reading tells why.
+        // Reading finds the reason.
         Err(cause) if is_broken(&cause) => Ok(()),
         Err(cause) => Err(Error::new(Kind::Unreachable, say(&cause))),
     }
@@ -91,7 +91,7 @@ fn closed(begins: bool) -> Error {
     Error::new(Kind::Unreachable, text)
 }
 
-/// Refuses an answer that is not a record of a handshake or an alert.
+/// Refuses a response that is not a record of a handshake or an alert.
 fn looks_like_tls(answer: &[u8]) -> Result<(), Error> {
     let text = match answer {
         [0x15 | 0x16, 3, ..] | [0x15 | 0x16] => return Ok(()),
