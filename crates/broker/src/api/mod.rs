@@ -1,4 +1,4 @@
-//! The APIs, one file each: a request in, an answer out, no socket and no clock.
+//! The APIs, one file each: a request in, a response out, no socket and no clock.
 //!
 //! [`handle`] reads the header of a frame and finds the API in the table at the end. An API outside the table is not
 //! advertised, and a request for it closes the connection, as in Kafka.

@@ -1,8 +1,8 @@
 //! The group coordinator: all groups, their committed offsets, and one clock hand over their timers.
 //!
-//! Like [`state`], it has neither clock nor sockets: `now` is an argument, a request that must wait hands in a ticket, and
-//! answers come out as [`Groups::take_replies`]. Whoever drives it calls [`Groups::handle_timeout`] at
-//! [`Groups::next_timeout`].
+//! Like [`state`], it has neither clock nor sockets: `now` is an argument, a request that must wait
+//! hands in a ticket, and replies come out as [`Groups::take_replies`]. Whoever drives it calls
+//! [`Groups::handle_timeout`] at [`Groups::next_timeout`].
 
 mod catalogue;
 mod classic;

@@ -8,8 +8,8 @@
 //! | `session` | which partitions a member fetches from, without naming them again |
 //! | `states` | what outlives a leader, and a broker that keeps its log in a folder |
 //!
-//! No clock and no sockets: `now` is an argument, and who waits for records is rung. Whoever drives it calls
-//! [`Shares::handle_timeout`] at [`Shares::next_timeout`].
+//! No clock and no sockets: `now` is an argument, and readers that wait for records are woken.
+//! Whoever drives it calls [`Shares::handle_timeout`] at [`Shares::next_timeout`].
 
 mod partition;
 mod rules;

@@ -1,8 +1,9 @@
 //! The transaction coordinator: all transactional ids, their transactions, and what is to be written for them.
 //!
-//! Like [`state`], it has neither clock nor sockets nor a log: `now` is an argument, answers come out under the ticket of their
-//! request, and what it wants done comes out as [`Effect`]s. Whoever drives it appends the records, tells when they are safe
-//! ([`Transactions::appended`]), writes the markers, tells of each that is safe ([`Transactions::marked`]), and calls
+//! Like [`state`], it has neither clock nor sockets nor a log: `now` is an argument, replies come
+//! out under the ticket of their request, and what it wants done comes out as [`Effect`]s. Whoever
+//! drives it appends the records, reports when they are safe ([`Transactions::appended`]), writes
+//! the markers, reports each that is safe ([`Transactions::marked`]), and calls
 //! [`Transactions::handle_timeout`] at [`Transactions::next_timeout`].
 
 mod record;

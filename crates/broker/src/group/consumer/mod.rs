@@ -1,11 +1,12 @@
 //! One group of the consumer protocol (KIP-848), as a state machine without clock or sockets.
 //!
-//! Members say in heartbeats what they subscribe to and what they have; the group says what they shall have. Three numbers
+//! Members send their subscriptions and partitions in heartbeats; the group assigns partitions. Three numbers
 //! order it all, as in Kafka:
 //!
 //! * the group's epoch grows when a member comes or goes, subscribes to something else, or a topic changes;
 //! * the target assignment has the epoch of the group that it was made for;
-//! * a member has the epoch of the target that it has come to. Before that it gives up what others shall have, and says so.
+//! * a member has the epoch of the target that it has come to. Before that it revokes the
+//!   partitions that others shall have, and reports it.
 //!
 //! ```text
 //!   ┌───────┐  a member   ┌───────────┐  a heartbeat   ┌─────────────┐  all members have    ┌────────┐
@@ -15,9 +16,10 @@
 //!                               └─────────────────────────────┴─────── the epoch grows ─────────┘
 //! ```
 //!
-//! Timers, all in [`ConsumerGroup::deadline`]: each member's session, and how long it may take to give up partitions.
+//! Timers, all in [`ConsumerGroup::deadline`]: each member's session, and how long it may take to
+//! revoke partitions.
 //!
-//! Members may also speak the classic protocol; what they ask is in [`classic`].
+//! Members may also speak the classic protocol; their requests are in [`classic`].
 
 pub(super) mod assignor;
 mod classic;
