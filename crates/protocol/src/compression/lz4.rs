@@ -12,7 +12,8 @@ use xxhash_rust::xxh32::xxh32;
 
 use super::output::{Failure, Output};
 
-/// The levels of `compression.lz4.level`. Levels from 12 on do the same search, as in Kafka's library.
+/// The levels of `compression.lz4.level`. Levels 12 and higher do the same search, as in Kafka's
+/// library.
 pub(super) const LEVELS: RangeInclusive<i32> = 1..=17;
 /// Kafka's default, for which its client uses the fast compressor; the others are levels of the slow one (lz4hc).
 const FAST: i32 = 9;
@@ -204,7 +205,7 @@ fn most(block: &[u8], block_size: usize) -> usize {
 fn independent(block: &[u8], block_size: usize, out: &mut Output<'_>) -> Result<(), Failure> {
     let most = most(block, block_size);
     if most > out.left() {
-        // The other library tells a block that is too large from a damaged one.
+        // The other library distinguishes a block that is too large from a damaged one.
         return dependent(block, out.length, block_size, out);
     }
     let (_, room) = out.room(most)?;

@@ -33,7 +33,7 @@ impl Default for ProducerState {
 
 /// The least capacity of a new batch, in bytes: a record or a few, in memory that allocators keep at hand.
 const ROOM: usize = 960;
-/// Room after the last record, for the zeros of [`Out::short`].
+/// Space after the last record, for the zeros of [`Out::short`].
 const SHORT: usize = 32;
 /// The maximum of a batch's length field.
 const MOST: usize = BatchHeader::PREFIX + i32::MAX as usize;
@@ -61,7 +61,7 @@ pub struct BatchBuilder {
     codec: Compression,
     level: Option<i32>,
     transactional: bool,
-    /// Nothing, or room for the header and then the records.
+    /// Nothing, or space for the header and then the records.
     buffer: Vec<u8>,
     /// Size of the last batch before compression: the next one of a steady producer will be about as large.
     last_size: usize,
