@@ -209,7 +209,7 @@ class Encoder:
     def resolve(
         self, topic: str | None = None, check: Callable[[Callable[[Any], Encoded]], object] | None = None
     ) -> ResolvedSchema:
-        """The schema and its id for the rows of a topic; requests it from the registry, and raises as `encode` does.
+        """Return the schema and its id for the rows of a topic, from the registry; raise as `encode` does.
 
         Args:
             topic: As for `encode`.

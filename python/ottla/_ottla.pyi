@@ -197,31 +197,31 @@ class Message:
         delivery_count: int = -1,
     ) -> None: ...
     def topic(self) -> Any:
-        """The topic's name, or None."""
+        """Return the topic's name, or None."""
     def partition(self) -> int | None:
-        """The partition's number, or None."""
+        """Return the partition's number, or None."""
     def offset(self) -> int | None:
-        """The offset, or None."""
+        """Return the offset, or None."""
     def key(self) -> Any:
-        """The key, or None."""
+        """Return the key, or None."""
     def value(self) -> Any:
-        """The value, the text of an error, or None."""
+        """Return the value, the text of an error, or None."""
     def deserialized_key(self) -> Any:
-        """The key as a deserializing consumer set it."""
+        """Return the key as a deserializing consumer set it."""
     def deserialized_value(self) -> Any:
-        """The value as a deserializing consumer set it."""
+        """Return the value as a deserializing consumer set it."""
     def headers(self) -> Any:
-        """The headers: a list of names and values, or None."""
+        """Return the headers: a list of names and values, or None."""
     def error(self) -> Any:
-        """A KafkaError, or None for a record."""
+        """Return a KafkaError, or None for a record."""
     def timestamp(self) -> tuple[int, int]:
-        """The type of the timestamp, and the timestamp in milliseconds since 1970 UTC."""
+        """Return the type of the timestamp, and the timestamp in milliseconds since 1970 UTC."""
     def latency(self) -> float | None:
-        """Seconds from the call of produce to the delivery, or None."""
+        """Return the seconds from the call of produce to the delivery, or None."""
     def leader_epoch(self) -> int | None:
-        """The epoch of the leader that wrote the record, or None."""
+        """Return the epoch of the leader that wrote the record, or None."""
     def delivery_count(self) -> int | None:
-        """How often a share group delivered the record, or None."""
+        """Return how often a share group delivered the record, or None."""
     def set_topic(self, topic: Any) -> None:
         """Set the topic."""
     def set_key(self, key: Any) -> None:
@@ -249,11 +249,11 @@ class Inbox:
     def __new__(cls, pause: float) -> Self: ...
     def __len__(self) -> int: ...
     def take(self, most: int) -> list[Message]:
-        """The next messages, at most `most`, as those of `consume`."""
+        """Return the next messages, at most `most`, as those of `consume`."""
     def polled(self) -> None:
         """The client is polled now."""
     def is_due(self) -> bool:
-        """Whether the client has to be polled, even if there are messages."""
+        """Return whether the client has to be polled, even if there are messages."""
     def put(self, batch: Batch) -> None:
         """Add the records of a poll."""
     def put_notice(self, topic: str | None, partition: int, message: Message) -> None:
@@ -328,7 +328,7 @@ class Outbox:
             The number of reports.
         """
     def fileno(self) -> int:
-        """The descriptor that becomes readable when there are reports."""
+        """Return the descriptor that becomes readable when there are reports."""
     def next_expiry(self) -> float | None:
         """Seconds until the next record without brokers expires, if there is one."""
     def purge(self, in_queue: bool, in_flight: bool) -> None:
@@ -507,7 +507,7 @@ class Batch:
     def __add__(self, value: Batch, /) -> Batch: ...
     def __radd__(self, value: Batch, /) -> Batch: ...
     def to_arrow(self, columns: Iterable[str] | None = None, *, view: bool = False) -> Any:
-        """The batch as a `pyarrow.Table`, without a copy.
+        """Return the batch as a `pyarrow.Table`, without a copy.
 
         Args:
             columns: Names of the columns that are wanted, in this order; the others are not built. None takes all.
@@ -523,7 +523,7 @@ class Batch:
             ImportError: pyarrow is not installed.
         """
     def to_polars(self, columns: Iterable[str] | None = None) -> Any:
-        """The batch as a `polars.DataFrame`, as `polars.DataFrame(batch)` makes it.
+        """Return the batch as a `polars.DataFrame`, as `polars.DataFrame(batch)` makes it.
 
         Args:
             columns: As for `to_arrow`.
@@ -533,7 +533,7 @@ class Batch:
             ImportError: polars is not installed.
         """
     def to_pandas(self, columns: Iterable[str] | None = None) -> Any:
-        """The batch as a `pandas.DataFrame`, with a Python object for each key, value and list of headers.
+        """Return the batch as a `pandas.DataFrame`, with a Python object for each key, value and list of headers.
 
         Args:
             columns: As for `to_arrow`.
@@ -616,19 +616,19 @@ class Decoded:
     def bad(self) -> list[BadRecord]:
         """The records that do not decode, in order, as `BadRecord`."""
     def to_arrow(self) -> Any:
-        """The columns as a `pyarrow.Table`, without a copy.
+        """Return the columns as a `pyarrow.Table`, without a copy.
 
         Raises:
             ImportError: pyarrow is not installed.
         """
     def to_polars(self) -> Any:
-        """The columns as a `polars.DataFrame`, without a copy.
+        """Return the columns as a `polars.DataFrame`, without a copy.
 
         Raises:
             ImportError: polars is not installed.
         """
     def to_pandas(self) -> Any:
-        """The columns as a `pandas.DataFrame`.
+        """Return the columns as a `pandas.DataFrame`.
 
         Raises:
             ImportError: pandas or pyarrow is not installed.
@@ -736,7 +736,7 @@ class Delivery:
             KafkaTimeoutError: The delivery result was not known in time.
         """
     def done(self) -> bool:
-        """Whether the delivery result is known."""
+        """Return whether the delivery result is known."""
     def add_done_callback(self, callback: Callable[[Delivery], object]) -> None:
         """Call `callback(delivery)` once, when the delivery result is known.
 
@@ -787,7 +787,7 @@ class Deliveries:
         It waits for all delivery results.
         """
     def done(self) -> bool:
-        """Whether all delivery results are known."""
+        """Return whether all delivery results are known."""
     def add_done_callback(self, callback: Callable[[Deliveries], object]) -> None:
         """Call `callback(deliveries)` once, when all delivery results are known.
 
@@ -821,7 +821,7 @@ class AsyncDelivery:
             KafkaError: The record was not delivered.
         """
     def result(self) -> RecordMetadata:
-        """Where the record was written, once that is known.
+        """Return where the record was written, once that is known.
 
         It does not wait.
 
@@ -830,7 +830,7 @@ class AsyncDelivery:
             KafkaError: The record was not delivered.
         """
     def exception(self) -> Exception | None:
-        """Why the record was not delivered, or None if it was, once that is known.
+        """Return why the record was not delivered, or None if it was, once that is known.
 
         It does not wait.
 
@@ -838,7 +838,7 @@ class AsyncDelivery:
             asyncio.InvalidStateError: The delivery result is not known yet.
         """
     def done(self) -> bool:
-        """Whether the delivery result is known."""
+        """Return whether the delivery result is known."""
     def add_done_callback(self, callback: Callable[[AsyncDelivery], object]) -> None:
         """Call `callback(delivery)` once on the running loop, soon after the delivery result is known.
 
@@ -851,7 +851,7 @@ class AsyncDelivery:
         It returns how often that was.
         """
     def cancelled(self) -> bool:
-        """Always False: a record that was sent cannot be cancelled. `asyncio.wait` calls this."""
+        """Return False: a record that was sent cannot be cancelled."""
     def _watch(self) -> Watched: ...
     def __reduce__(self) -> NoReturn: ...
 
@@ -882,7 +882,7 @@ class AsyncDeliveries:
                 counts the failed rows.
         """
     def result(self, *, check: bool = True) -> tuple[array[int], array[int]]:
-        """Partitions and offsets by row, once all are known.
+        """Return partitions and offsets by row, once all are known.
 
         It does not wait.
 
@@ -897,7 +897,7 @@ class AsyncDeliveries:
                 counts the failed rows.
         """
     def exception(self) -> Exception | None:
-        """The error of the first row that was not delivered; None if all were.
+        """Return the error of the first row that was not delivered; None if all were.
 
         It does not wait.
 
@@ -916,7 +916,7 @@ class AsyncDeliveries:
             asyncio.InvalidStateError: Some delivery result is not known yet.
         """
     def done(self) -> bool:
-        """Whether all delivery results are known."""
+        """Return whether all delivery results are known."""
     def add_done_callback(self, callback: Callable[[AsyncDeliveries], object]) -> None:
         """Call `callback(deliveries)` once on the running loop, soon after all delivery results are known.
 
@@ -928,7 +928,7 @@ class AsyncDeliveries:
         It returns how often that was.
         """
     def cancelled(self) -> bool:
-        """Always False: a record that was sent cannot be cancelled. `asyncio.wait` calls this."""
+        """Return False: a record that was sent cannot be cancelled."""
     def _watch(self) -> Watched: ...
     def __reduce__(self) -> NoReturn: ...
 

@@ -63,7 +63,7 @@ class Admin(Topics, Configs, Groups, Transactions, Security, Cluster):
         self._reports = _reporting.start(self._core, on_metrics)
 
     def metrics(self) -> Metrics:
-        """What the client measures of itself, at this moment, under the names of Kafka's Java client.
+        """Return the client's current metrics, under the same names as in the Java client of Kafka.
 
         Rates, averages and maxima are about the last `metrics.num.samples` samples of `metrics.sample.window.ms` each;
         totals count from the beginning. docs/reference/metrics.md lists all metrics.

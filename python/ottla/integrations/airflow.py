@@ -60,7 +60,7 @@ class RecordTrigger(BaseEventTrigger):  # type: ignore[misc]  # Airflow's types 
         }
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
-        """The class and its arguments, from which a triggerer makes the trigger."""
+        """Return the class and its arguments, from which a triggerer makes the trigger."""
         return f"{type(self).__module__}.{type(self).__qualname__}", dict(self._arguments)
 
     async def run(self) -> AsyncIterator[TriggerEvent]:

@@ -56,7 +56,7 @@ class HeldRecords:
             consumer.commit(wait=False)
 
     def holds(self, consumer: ShareConsumer) -> bool:
-        """Whether a record of a consumer is held.
+        """Return whether a record of a consumer is held.
 
         Args:
             consumer: The consumer.

@@ -542,7 +542,7 @@ impl Outbox {
         }
     }
 
-    /// The descriptor that becomes readable when there are reports.
+    /// Return the descriptor that becomes readable when there are reports.
     fn fileno(&self) -> Descriptor {
         self.queue.fileno()
     }

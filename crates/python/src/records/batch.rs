@@ -379,7 +379,7 @@ impl Batch {
         Self::of([&*self.chunks, &*other.get().chunks].concat().into())
     }
 
-    /// The batch as a `pyarrow.Table`, without a copy.
+    /// Return the batch as a `pyarrow.Table`, without a copy.
     ///
     /// Args:
     ///     columns: Names of the columns that are wanted, in this order; the others are not built. None takes all.
@@ -403,7 +403,7 @@ impl Batch {
         table::pyarrow_table(&self.table(py, columns, view)?)
     }
 
-    /// The batch as a `polars.DataFrame`, as `polars.DataFrame(batch)` makes it.
+    /// Return the batch as a `polars.DataFrame`, as `polars.DataFrame(batch)` makes it.
     ///
     /// Args:
     ///     columns: As for `to_arrow`.
@@ -420,7 +420,7 @@ impl Batch {
         table::polars_frame(&self.table(py, columns, false)?)
     }
 
-    /// The batch as a `pandas.DataFrame`, with a Python object for each key, value and list of headers.
+    /// Return the batch as a `pandas.DataFrame`, with a Python object for each key, value and list of headers.
     ///
     /// Args:
     ///     columns: As for `to_arrow`.

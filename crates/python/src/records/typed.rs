@@ -549,7 +549,7 @@ impl Decoded {
         Ok(found)
     }
 
-    /// The columns as a `pyarrow.Table`, without a copy.
+    /// Return the columns as a `pyarrow.Table`, without a copy.
     ///
     /// Raises:
     ///     ImportError: pyarrow is not installed.
@@ -557,7 +557,7 @@ impl Decoded {
         pyarrow_table(slf.as_any())
     }
 
-    /// The columns as a `polars.DataFrame`, without a copy.
+    /// Return the columns as a `polars.DataFrame`, without a copy.
     ///
     /// Raises:
     ///     ImportError: polars is not installed.
@@ -565,7 +565,7 @@ impl Decoded {
         polars_frame(slf.as_any())
     }
 
-    /// The columns as a `pandas.DataFrame`.
+    /// Return the columns as a `pandas.DataFrame`.
     ///
     /// Raises:
     ///     ImportError: pandas or pyarrow is not installed.

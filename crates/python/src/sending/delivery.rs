@@ -103,7 +103,7 @@ impl Watched {
 
 #[pymethods]
 impl Watched {
-    /// Whether all delivery results are known.
+    /// Return whether all delivery results are known.
     fn done(&self) -> PyResult<bool> {
         Ok(match self.watching.get()? {
             Watching::One(fate) => fate.is_done(),
@@ -207,7 +207,7 @@ impl Delivery {
             .map(|error| errors::to_python(py, &error).into_value(py).into_any()))
     }
 
-    /// Whether the delivery result is known.
+    /// Return whether the delivery result is known.
     fn done(&self) -> PyResult<bool> {
         Ok(self.fate.get()?.peek().is_done())
     }
@@ -302,7 +302,7 @@ impl AsyncDelivery {
         Ok(Operation::new(wait, |py, written| metadata(py, &written)))
     }
 
-    /// Where the record was written, once that is known.
+    /// Return where the record was written, once that is known.
     ///
     /// It does not wait.
     ///
@@ -315,7 +315,7 @@ impl AsyncDelivery {
             .map_or_else(|| Err(not_done(py)), |result| outcome(py, result))
     }
 
-    /// Why the record was not delivered, or None if it was, once that is known.
+    /// Return why the record was not delivered, or None if it was, once that is known.
     ///
     /// It does not wait.
     ///
@@ -332,7 +332,7 @@ impl AsyncDelivery {
         }
     }
 
-    /// Whether the delivery result is known.
+    /// Return whether the delivery result is known.
     fn done(&self) -> PyResult<bool> {
         Ok(self.fate.get()?.peek().is_done())
     }
@@ -356,7 +356,7 @@ impl AsyncDelivery {
         call_no_more(slf.as_any(), callback)
     }
 
-    /// Always False: a record that was sent cannot be cancelled. `asyncio.wait` calls this.
+    /// Return False: a record that was sent cannot be cancelled.
     #[expect(clippy::unused_self, reason = "as futures have it")]
     fn cancelled(&self) -> bool {
         false
@@ -469,7 +469,7 @@ impl Deliveries {
         Ok(self.runs.get()?.peek().len())
     }
 
-    /// Whether all delivery results are known.
+    /// Return whether all delivery results are known.
     fn done(&self) -> PyResult<bool> {
         Ok(self.runs.get()?.peek().is_done())
     }
@@ -622,12 +622,12 @@ impl AsyncDeliveries {
         }))
     }
 
-    /// Whether all delivery results are known.
+    /// Return whether all delivery results are known.
     fn done(&self) -> PyResult<bool> {
         Ok(self.runs.get()?.peek().is_done())
     }
 
-    /// Partitions and offsets by row, once all are known.
+    /// Return partitions and offsets by row, once all are known.
     ///
     /// It does not wait.
     ///
@@ -647,7 +647,7 @@ impl AsyncDeliveries {
             .map_or_else(|| Err(not_done(py)), |report| written(py, &report, check))
     }
 
-    /// The error of the first row that was not delivered; None if all were.
+    /// Return the error of the first row that was not delivered; None if all were.
     ///
     /// It does not wait.
     ///
@@ -692,7 +692,7 @@ impl AsyncDeliveries {
         call_no_more(slf.as_any(), callback)
     }
 
-    /// Always False: a record that was sent cannot be cancelled. `asyncio.wait` calls this.
+    /// Return False: a record that was sent cannot be cancelled.
     #[expect(clippy::unused_self, reason = "as futures have it")]
     fn cancelled(&self) -> bool {
         false
