@@ -32,7 +32,7 @@ use ottla_protocol::{ApiKey, ErrorCode, Request, Uuid, header};
 
 const PEER: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
-/// A node, the time it is told, and what came out of it.
+/// A node, its present time, and what came out of it.
 struct World {
     node: Node,
     now: Now,

@@ -230,9 +230,7 @@ impl Broker {
             "applied" => Fault::CloseAfterApply,
             "answered" => Fault::CloseAfterAnswer,
             _ => {
-                let text = format!(
-                    "a connection ends when a request is received, applied or answered, not {when:?}"
-                );
+                let text = format!("a connection cannot be closed at {when:?}");
                 return Err(errors::argument(&text));
             }
         };

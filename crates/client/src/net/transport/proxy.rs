@@ -267,7 +267,7 @@ mod tests {
         Config::parse(Role::Admin, pairs).unwrap().proxy.unwrap()
     }
 
-    /// What the client says to a proxy that answers so, and how it ends.
+    /// What the client sends to a proxy with these replies, and how it ends.
     async fn talk(
         url: &'static str,
         target: &Target,
