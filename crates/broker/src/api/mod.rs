@@ -470,7 +470,7 @@ fn run<A: Api>(cx: &Cx<'_>, mut body: Reader, correlation_id: i32, ask: Ask) -> 
             Outcome::Answer(request.refuse(version, code))
         }
         // The sender gets only the end of the connection, as with Kafka.
-        Ask::Refuse(code) => Outcome::Close(format!("{code}, and nobody waits for an answer")),
+        Ask::Refuse(code) => Outcome::Close(format!("{code}, and nobody waits for a response")),
     };
     outcome.map(move |mut response, finish| {
         if ask == Ask::AnswerWithLess {

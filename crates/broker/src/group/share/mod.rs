@@ -240,7 +240,7 @@ impl ShareGroup {
             return Ok(());
         }
         let message = format!(
-            "the member \"{}\" is in epoch {}, not {}: it must give up its partitions and join again",
+            "the member \"{}\" is in epoch {}, not {}: it must abandon its partitions and join again",
             beat.member, member.epoch, beat.epoch
         );
         Err(Refused::new(ErrorCode::FENCED_MEMBER_EPOCH, message))
