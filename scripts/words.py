@@ -44,7 +44,7 @@ LISTED = {
 }
 """What is counted, as a pattern of whole words, and what to write."""
 
-PATTERN = re.compile("|".join(rf"(?<![\w'-])(?:{word})(?![\w-])" for word in LISTED), re.IGNORECASE)
+PATTERN = re.compile(rf"(?<![\w'-])(?:{'|'.join(LISTED)})(?![\w-])", re.IGNORECASE)
 _BUILDER = re.compile(r"\bfn \w+_is\(")
 
 Line = tuple[Path, int, str]
@@ -97,20 +97,42 @@ def _python() -> Iterator[Line]:
                     yield path, number, re.sub(r"`[^`]*`", "", line)
 
 
-def _rust(*, texts: bool) -> Iterator[Line]:
-    """Comments of Rust; or the texts in its strings, which users read as errors."""
-    comment = re.compile(r"^\s*//[/!]?\s?(.*)$|\s//\s(.*)$")
-    for path in _files("crates/*.rs"):
-        if "/tests/" in str(path) or path.name == "tests.rs":
-            continue
-        source = path.read_text().partition("#[cfg(test)]")[0]
+_COMMENT = re.compile(r"^\s*//[/!]?\s?(.*)$|\s//\s(.*)$")
+_TEST_MODULE = re.compile(r"^#\[cfg\(test\)\]\n(?:#\[.*\]\n)*mod \w+ \{$", re.MULTILINE)
+
+
+def comments(source: str) -> Iterator[tuple[int, str]]:
+    """The comments of a source in Rust without their code: number and text."""
+    for number, line in enumerate(source.splitlines(), 1):
+        if match := _COMMENT.search(line):
+            yield number, re.sub(r"`[^`]*`", "", match[1] or match[2] or "")
+
+
+def sources() -> list[Path]:
+    """The sources in Rust, with their tests."""
+    return _files("crates/*.rs")
+
+
+def _code() -> Iterator[tuple[Path, str]]:
+    """The sources in Rust without their tests."""
+    for path in sources():
+        if "/tests/" not in str(path) and path.name != "tests.rs":
+            yield path, _TEST_MODULE.split(path.read_text(), 1)[0]
+
+
+def _rust_comments() -> Iterator[Line]:
+    for path, source in _code():
+        yield from ((path, number, text) for number, text in comments(source))
         for number, line in enumerate(source.splitlines(), 1):
-            match = comment.search(line)
-            if match and not texts:
-                yield path, number, re.sub(r"`[^`]*`", "", match[1] or match[2] or "")
-            elif not match and not texts and _BUILDER.search(line):
+            if _BUILDER.search(line) and not _COMMENT.search(line):
                 yield path, number, "answers"
-            elif not match and texts:
+
+
+def _rust_texts() -> Iterator[Line]:
+    """The texts in strings of Rust, which users read as errors."""
+    for path, source in _code():
+        for number, line in enumerate(source.splitlines(), 1):
+            if not _COMMENT.search(line):
                 for text in re.findall(r'"((?:[^"\\]|\\.)* (?:[^"\\]|\\.)*)"', line):
                     yield path, number, re.sub(r"\{[^}]*\}", "", text)  # A placeholder is code.
 
@@ -118,8 +140,8 @@ def _rust(*, texts: bool) -> Iterator[Line]:
 TEXTS = {
     "pages: README, CHANGELOG, docs": _pages,
     "docstrings, errors and help of Python": _python,
-    "errors and logs of Rust": lambda: _rust(texts=True),
-    "comments of Rust": lambda: _rust(texts=False),
+    "errors and logs of Rust": _rust_texts,
+    "comments of Rust": _rust_comments,
 }
 
 

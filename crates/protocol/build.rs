@@ -7,7 +7,8 @@ type Failure = Box<dyn std::error::Error>;
 
 fn main() -> Result<(), Failure> {
     let schemas = Path::new(&env::var("CARGO_MANIFEST_DIR")?).join("../../schemas");
-    // The folders of schemas and the error table; the importer and its page beside them change nothing here.
+    // The folders of schemas and the error table; the importer and its page next to them change
+    // nothing here.
     for entry in fs::read_dir(&schemas)? {
         let path = entry?.path();
         if path.is_dir() || path.extension().is_some_and(|e| e == "json") {

@@ -72,7 +72,7 @@ class Assignor(abc.ABC):
 
     @abc.abstractmethod
     def assign(self, members: Sequence[GroupMember], topics: Mapping[str, int]) -> Mapping[str, Iterable[Partition]]:
-        """Assigns all partitions; only the leader's assignor is called.
+        """Assign all partitions; only the leader's assignor is called.
 
         Args:
             members: All members of the group.
@@ -85,7 +85,7 @@ class Assignor(abc.ABC):
         """
 
     def subscription_user_data(self, topics: Sequence[str]) -> bytes | None:  # noqa: ARG002 for overrides
-        """Returns user data for the leader's assignor, each time before this member joins; None sends nothing.
+        """Return user data for the leader's assignor, each time before this member joins; None sends nothing.
 
         Args:
             topics: The topics that this member subscribes to.

@@ -18,7 +18,10 @@ T = TypeVar("T")
 
 
 def after_fork(forget: Callable[[], object]) -> None:
-    """Call `forget` in each forked child. Windows has no fork."""
+    """Call `forget` in each forked child.
+
+    Windows has no fork.
+    """
     if sys.platform != "win32":
         os.register_at_fork(after_in_child=forget)
 

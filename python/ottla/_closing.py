@@ -30,7 +30,10 @@ class Interruptible(Protocol):
 
 
 def failure(error: BaseException | None) -> BaseException | None:
-    """The exception that the body of a `with` block failed with. A generator that is closed has not failed."""
+    """The exception that the body of a `with` block failed with.
+
+    A generator that is closed has not failed.
+    """
     return None if isinstance(error, GeneratorExit) else error
 
 

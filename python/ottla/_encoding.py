@@ -42,7 +42,7 @@ class ResolvedSchema(NamedTuple):
     id: int | None = None
 
     def encoder(self) -> Callable[[Any], Encoded]:
-        """Returns the function that encodes Arrow data, as `Encoder.encode` does.
+        """Return the function that encodes Arrow data, as `Encoder.encode` does.
 
         Raises:
             ArgumentError: The schema can never work.
@@ -209,7 +209,7 @@ class Encoder:
     def resolve(
         self, topic: str | None = None, check: Callable[[Callable[[Any], Encoded]], object] | None = None
     ) -> ResolvedSchema:
-        """The schema and its id for the rows of a topic; requests it from the registry, and raises as `encode` does.
+        """Return the schema and its id for the rows of a topic, from the registry; raise as `encode` does.
 
         Args:
             topic: As for `encode`.
@@ -231,7 +231,10 @@ class Encoder:
         return Decoder(schema, self._format, message=self._message)
 
     def _infer(self, data: Any) -> Any:
-        """Take the columns of the first rows as the schema. Returns the rows, of which a stream is read only once."""
+        """Take the columns of the first rows as the schema.
+
+        It returns the rows, of which a stream is read only once.
+        """
         import pyarrow as pa
 
         table = pa.table(data) if not isinstance(data, pa.Array) else pa.Table.from_struct_array(data)

@@ -46,7 +46,9 @@ def request(
     timeout: float,
     most: int,
 ) -> Response:
-    """Make one request. Redirects are responses like any other: the request goes to no other host.
+    """Make one request.
+
+    Redirects are responses like any other: the request goes to no other host.
 
     Args:
         method: GET, PUT or POST.

@@ -23,7 +23,7 @@ class MetricName(NamedTuple):
     tags: tuple[tuple[str, str], ...]
 
     def tag(self, name: str) -> str | None:
-        """The value of a tag; None if the metric does not have it."""
+        """Return the value of a tag; None if the metric does not have it."""
         return next((value for tag, value in self.tags if tag == name), None)
 
 
@@ -44,7 +44,7 @@ class Metrics(dict[MetricName, float]):
     __slots__ = ()
 
     def value(self, name: str, /, *, group: str | None = None, **tags: object) -> float:
-        """The value of the metric with this name and exactly these tags.
+        """Return the value of the metric with this name and exactly these tags.
 
         Args:
             name: Kafka's name.
@@ -64,7 +64,7 @@ class Metrics(dict[MetricName, float]):
         raise KeyError(f"{len(found)} metrics {name!r} with the tags {wanted}; there is {there}")
 
     def select(self, name: str | None = None, /, *, group: str | None = None, **tags: object) -> Metrics:
-        """The metrics with this name, this group and at least these tags.
+        """Return the metrics with this name, this group and at least these tags.
 
         Args:
             name: Kafka's name; None takes all.
@@ -79,7 +79,7 @@ class Metrics(dict[MetricName, float]):
         )
 
     def prometheus_text(self, *others: Mapping[MetricName, float]) -> str:
-        """The metrics in the text format that Prometheus scrapes.
+        """Return the metrics in the text format that Prometheus scrapes.
 
         A name is `kafka_`, the group and Kafka's name, such as `kafka_producer_record_send_total`, and has what a
         series is about: `kafka_producer_topic_record_send_total`, `kafka_producer_node_request_rate`. Labels are the

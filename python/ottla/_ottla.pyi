@@ -197,31 +197,31 @@ class Message:
         delivery_count: int = -1,
     ) -> None: ...
     def topic(self) -> Any:
-        """The topic's name, or None."""
+        """Return the topic's name, or None."""
     def partition(self) -> int | None:
-        """The partition's number, or None."""
+        """Return the partition's number, or None."""
     def offset(self) -> int | None:
-        """The offset, or None."""
+        """Return the offset, or None."""
     def key(self) -> Any:
-        """The key, or None."""
+        """Return the key, or None."""
     def value(self) -> Any:
-        """The value, the text of an error, or None."""
+        """Return the value, the text of an error, or None."""
     def deserialized_key(self) -> Any:
-        """The key as a deserializing consumer set it."""
+        """Return the key as a deserializing consumer set it."""
     def deserialized_value(self) -> Any:
-        """The value as a deserializing consumer set it."""
+        """Return the value as a deserializing consumer set it."""
     def headers(self) -> Any:
-        """The headers: a list of names and values, or None."""
+        """Return the headers: a list of names and values, or None."""
     def error(self) -> Any:
-        """A KafkaError, or None for a record."""
+        """Return a KafkaError, or None for a record."""
     def timestamp(self) -> tuple[int, int]:
-        """The type of the timestamp, and the timestamp in milliseconds since 1970 UTC."""
+        """Return the type of the timestamp, and the timestamp in milliseconds since 1970 UTC."""
     def latency(self) -> float | None:
-        """Seconds from the call of produce to the delivery, or None."""
+        """Return the seconds from the call of produce to the delivery, or None."""
     def leader_epoch(self) -> int | None:
-        """The epoch of the leader that wrote the record, or None."""
+        """Return the epoch of the leader that wrote the record, or None."""
     def delivery_count(self) -> int | None:
-        """How often a share group delivered the record, or None."""
+        """Return how often a share group delivered the record, or None."""
     def set_topic(self, topic: Any) -> None:
         """Set the topic."""
     def set_key(self, key: Any) -> None:
@@ -249,17 +249,20 @@ class Inbox:
     def __new__(cls, pause: float) -> Self: ...
     def __len__(self) -> int: ...
     def take(self, most: int) -> list[Message]:
-        """The next messages, at most so many, as those of `consume`."""
+        """Return the next messages, at most `most`, as those of `consume`."""
     def polled(self) -> None:
         """The client is polled now."""
     def is_due(self) -> bool:
-        """Whether the client has to be polled, even if there are messages."""
+        """Return whether the client has to be polled, even if there are messages."""
     def put(self, batch: Batch) -> None:
         """Add the records of a poll."""
     def put_notice(self, topic: str | None, partition: int, message: Message) -> None:
         """Add a message that is no record."""
     def discard(self, partitions: set[tuple[str, int]]) -> list[tuple[str, int, int]]:
-        """Drop what was not returned of partitions. Gives the offset of the first such record of each."""
+        """Drop what was not returned of partitions.
+
+        It returns the offset of the first such record of each.
+        """
     def take_positions(self) -> list[tuple[str, int, int, int | None]]:
         """What changed since the last time, by partition: offset after the last returned record, leader epoch."""
     def clear(self) -> None:
@@ -312,19 +315,24 @@ class Outbox:
     ) -> Self: ...
     def __len__(self) -> int: ...
     def add(self, topic: Any, value: Any, key: Any, partition: int, on_delivery: Any, headers: Any) -> Any:
-        """Queue a record. Gives the KafkaError of one that cannot be queued."""
+        """Queue a record.
+
+        It returns the KafkaError of one that cannot be queued.
+        """
     def serve(self) -> int:
-        """Call the callbacks of reports that came in. What one raises is raised, and the others wait for the next call.
+        """Call the callbacks of reports that came in.
+
+        What one raises is raised, and the others wait for the next call.
 
         Returns:
             The number of reports.
         """
     def fileno(self) -> int:
-        """The descriptor that becomes readable when there are reports."""
+        """Return the descriptor that becomes readable when there are reports."""
     def next_expiry(self) -> float | None:
         """Seconds until the next record without brokers expires, if there is one."""
     def purge(self, in_queue: bool, in_flight: bool) -> None:
-        """Give up records: those that wait for their topic, and those that were handed to the client."""
+        """Drop records: those that wait for their topic, and those that were handed to the client."""
     def close(self) -> None:
         """Queue no further record."""
 
@@ -489,7 +497,7 @@ class Batch:
         """
     @staticmethod
     def concat(batches: Iterable[Batch]) -> Batch:
-        """Puts batches together, without a copy: the records of the first, then those of the next, and so on.
+        """Concatenate batches, without a copy: the records of the first, then those of the next, and so on.
 
         `batch + batch` does it for two. `next_offsets` are those of the last batch that has the partition.
 
@@ -499,7 +507,7 @@ class Batch:
     def __add__(self, value: Batch, /) -> Batch: ...
     def __radd__(self, value: Batch, /) -> Batch: ...
     def to_arrow(self, columns: Iterable[str] | None = None, *, view: bool = False) -> Any:
-        """The batch as a `pyarrow.Table`, without a copy.
+        """Return the batch as a `pyarrow.Table`, without a copy.
 
         Args:
             columns: Names of the columns that are wanted, in this order; the others are not built. None takes all.
@@ -515,7 +523,7 @@ class Batch:
             ImportError: pyarrow is not installed.
         """
     def to_polars(self, columns: Iterable[str] | None = None) -> Any:
-        """The batch as a `polars.DataFrame`, as `polars.DataFrame(batch)` makes it.
+        """Return the batch as a `polars.DataFrame`, as `polars.DataFrame(batch)` makes it.
 
         Args:
             columns: As for `to_arrow`.
@@ -525,7 +533,7 @@ class Batch:
             ImportError: polars is not installed.
         """
     def to_pandas(self, columns: Iterable[str] | None = None) -> Any:
-        """The batch as a `pandas.DataFrame`, with a Python object for each key, value and list of headers.
+        """Return the batch as a `pandas.DataFrame`, with a Python object for each key, value and list of headers.
 
         Args:
             columns: As for `to_arrow`.
@@ -551,7 +559,7 @@ class Batch:
         select: Iterable[str] | None = None,
         corrupt_column: str = "_corrupt",
     ) -> Decoded:
-        """Decodes keys or values into typed Arrow columns.
+        """Decode keys or values into typed Arrow columns.
 
         It runs on this thread, without the GIL; under asyncio, `await asyncio.to_thread(batch.decode, schema)` leaves
         the loop free. To decode many batches, make an `ottla.Decoder` once and pass it as `schema`.
@@ -608,19 +616,19 @@ class Decoded:
     def bad(self) -> list[BadRecord]:
         """The records that do not decode, in order, as `BadRecord`."""
     def to_arrow(self) -> Any:
-        """The columns as a `pyarrow.Table`, without a copy.
+        """Return the columns as a `pyarrow.Table`, without a copy.
 
         Raises:
             ImportError: pyarrow is not installed.
         """
     def to_polars(self) -> Any:
-        """The columns as a `polars.DataFrame`, without a copy.
+        """Return the columns as a `polars.DataFrame`, without a copy.
 
         Raises:
             ImportError: polars is not installed.
         """
     def to_pandas(self) -> Any:
-        """The columns as a `pandas.DataFrame`.
+        """Return the columns as a `pandas.DataFrame`.
 
         Raises:
             ImportError: pandas or pyarrow is not installed.
@@ -703,7 +711,7 @@ class Watched:
 class Delivery:
     """A handle to the outcome of one record. Threads may share it."""
     def result(self, timeout: float | None = None) -> RecordMetadata:
-        """Waits until the record is delivered.
+        """Wait until the record is delivered.
 
         Args:
             timeout: Seconds to wait at most. 0 does not wait; None waits until `delivery.timeout.ms` decides.
@@ -716,7 +724,7 @@ class Delivery:
             KafkaError: The record was not delivered.
         """
     def exception(self, timeout: float | None = None) -> Exception | None:
-        """Waits for the delivery result of the record.
+        """Wait for the delivery result of the record.
 
         Args:
             timeout: Seconds to wait at most. 0 does not wait; None waits until `delivery.timeout.ms` decides.
@@ -728,9 +736,9 @@ class Delivery:
             KafkaTimeoutError: The delivery result was not known in time.
         """
     def done(self) -> bool:
-        """Whether the delivery result is known."""
+        """Return whether the delivery result is known."""
     def add_done_callback(self, callback: Callable[[Delivery], object]) -> None:
-        """Calls `callback(delivery)` once, when the delivery result is known.
+        """Call `callback(delivery)` once, when the delivery result is known.
 
         Callbacks run on ottla's thread, one after the other, in the order in which delivery results become known.
         Within a partition that is the order of the records, unless some fail or are sent again. If the result is known
@@ -745,7 +753,7 @@ class Deliveries:
     """A handle to the outcomes of many records, in columns. Threads may share it. `len()` counts the records."""
     def __len__(self) -> int: ...
     def result(self, timeout: float | None = None, *, check: bool = True) -> tuple[array[int], array[int]]:
-        """Waits for the delivery results of all records.
+        """Wait for the delivery results of all records.
 
         Args:
             timeout: Seconds to wait at most. 0 does not wait; None waits until `delivery.timeout.ms` decides.
@@ -761,7 +769,7 @@ class Deliveries:
                 counts the failed rows.
         """
     def exception(self, timeout: float | None = None) -> Exception | None:
-        """Waits for the delivery results of all records.
+        """Wait for the delivery results of all records.
 
         Args:
             timeout: Seconds to wait at most. 0 does not wait; None waits until `delivery.timeout.ms` decides.
@@ -774,11 +782,14 @@ class Deliveries:
         """
     @property
     def errors(self) -> dict[int, Exception]:
-        """The errors of rows that were not delivered, by row; empty if all were. Waits for all delivery results."""
+        """The errors of rows that were not delivered, by row; empty if all were.
+
+        It waits for all delivery results.
+        """
     def done(self) -> bool:
-        """Whether all delivery results are known."""
+        """Return whether all delivery results are known."""
     def add_done_callback(self, callback: Callable[[Deliveries], object]) -> None:
-        """Calls `callback(deliveries)` once, when all delivery results are known.
+        """Call `callback(deliveries)` once, when all delivery results are known.
 
         Where, when and in which order callbacks run: see `Delivery.add_done_callback`.
         """
@@ -810,30 +821,37 @@ class AsyncDelivery:
             KafkaError: The record was not delivered.
         """
     def result(self) -> RecordMetadata:
-        """Where the record was written, once that is known. Does not wait.
+        """Return where the record was written, once that is known.
+
+        It does not wait.
 
         Raises:
             asyncio.InvalidStateError: The delivery result is not known yet.
             KafkaError: The record was not delivered.
         """
     def exception(self) -> Exception | None:
-        """Why the record was not delivered, or None if it was, once that is known. Does not wait.
+        """Return why the record was not delivered, or None if it was, once that is known.
+
+        It does not wait.
 
         Raises:
             asyncio.InvalidStateError: The delivery result is not known yet.
         """
     def done(self) -> bool:
-        """Whether the delivery result is known."""
+        """Return whether the delivery result is known."""
     def add_done_callback(self, callback: Callable[[AsyncDelivery], object]) -> None:
-        """Calls `callback(delivery)` once on the running loop, soon after the delivery result is known.
+        """Call `callback(delivery)` once on the running loop, soon after the delivery result is known.
 
         Callbacks run in the order in which delivery results become known. Within a partition that is the order of the
         records, unless some fail or are sent again.
         """
     def remove_done_callback(self, callback: Callable[[AsyncDelivery], object]) -> int:
-        """Forgets this callback on the running loop, however often it was added. Returns how often that was."""
+        """Forget this callback on the running loop, however often it was added.
+
+        It returns how often that was.
+        """
     def cancelled(self) -> bool:
-        """Always False: a record that was sent cannot be cancelled. `asyncio.wait` calls this."""
+        """Return False: a record that was sent cannot be cancelled."""
     def _watch(self) -> Watched: ...
     def __reduce__(self) -> NoReturn: ...
 
@@ -864,7 +882,9 @@ class AsyncDeliveries:
                 counts the failed rows.
         """
     def result(self, *, check: bool = True) -> tuple[array[int], array[int]]:
-        """Partitions and offsets by row, once all are known. Does not wait.
+        """Return partitions and offsets by row, once all are known.
+
+        It does not wait.
 
         They are arrays of 32 and 64 bits that numpy and others take without a copy.
 
@@ -877,7 +897,9 @@ class AsyncDeliveries:
                 counts the failed rows.
         """
     def exception(self) -> Exception | None:
-        """The error of the first row that was not delivered; None if all were. Does not wait.
+        """Return the error of the first row that was not delivered; None if all were.
+
+        It does not wait.
 
         A note of the error counts the rows that failed.
 
@@ -886,22 +908,27 @@ class AsyncDeliveries:
         """
     @property
     def errors(self) -> dict[int, Exception]:
-        """The errors of rows that were not delivered, by row; empty if all were. Does not wait.
+        """The errors of rows that were not delivered, by row; empty if all were.
+
+        It does not wait.
 
         Raises:
             asyncio.InvalidStateError: Some delivery result is not known yet.
         """
     def done(self) -> bool:
-        """Whether all delivery results are known."""
+        """Return whether all delivery results are known."""
     def add_done_callback(self, callback: Callable[[AsyncDeliveries], object]) -> None:
-        """Calls `callback(deliveries)` once on the running loop, soon after all delivery results are known.
+        """Call `callback(deliveries)` once on the running loop, soon after all delivery results are known.
 
         In which order callbacks run: see `AsyncDelivery.add_done_callback`.
         """
     def remove_done_callback(self, callback: Callable[[AsyncDeliveries], object]) -> int:
-        """Forgets this callback on the running loop, however often it was added. Returns how often that was."""
+        """Forget this callback on the running loop, however often it was added.
+
+        It returns how often that was.
+        """
     def cancelled(self) -> bool:
-        """Always False: a record that was sent cannot be cancelled. `asyncio.wait` calls this."""
+        """Return False: a record that was sent cannot be cancelled."""
     def _watch(self) -> Watched: ...
     def __reduce__(self) -> NoReturn: ...
 
@@ -984,7 +1011,7 @@ class SyncProducer:
         timestamp: int | datetime | None = None,
         headers: Headers | None = None,
     ) -> Delivery:
-        """Puts a record into its batch and returns at once.
+        """Put a record into its batch and return at once.
 
         It waits only while the buffer is full, or the topic or the partition is not known yet, up to `max.block.ms`.
 
@@ -1124,7 +1151,7 @@ class SyncConsumer:
     @property
     def _core(self) -> ConsumerCore: ...
     def poll(self, timeout: float | None = 1.0, *, max_records: int | None = None) -> Batch:
-        """Waits for records, and returns as soon as there is one.
+        """Wait for records, and return as soon as there is one.
 
         Args:
             timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `default.api.timeout.ms`.
@@ -1148,7 +1175,10 @@ class SyncConsumer:
         """
     def _tell(self) -> None: ...
     def batches(self) -> Iterator[Batch]:
-        """Iterates over batches without end; none of them is empty. It waits while there are no records."""
+        """Iterate over batches without end; none of them is empty.
+
+        It waits while there are no records.
+        """
     def __iter__(self) -> Iterator[Record]: ...
 
 @final

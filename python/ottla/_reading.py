@@ -147,7 +147,7 @@ def limits(
         if missing := sorted(set(map(operator.index, offsets)) - set(numbers)):
             raise ArgumentError(
                 f"topic {topic!r} has no partition {missing[0]}, of which offsets has a range: it has {len(numbers)}, "
-                f"from 0 on"
+                f"numbered from 0"
             )
         numbers = [number for number in numbers if number in offsets]
     partitions = [TopicPartition(topic, number) for number in numbers]

@@ -41,7 +41,10 @@ class Report:
         self._calling = threading.RLock()
 
     def call_back(self) -> bool:
-        """Call back. Returns whether there will be another call."""
+        """Call back.
+
+        Returns whether there will be another call.
+        """
         with self._calling:
             core = self._core()
             if core is None or self._ended:

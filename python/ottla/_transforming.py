@@ -150,7 +150,10 @@ class Progress:
         self._quiet_since: float | None = None
 
     def read_nothing(self) -> None:
-        """Take in that a poll brought nothing. A failure is over if there is nothing to do for a while after it."""
+        """Take in that a poll brought nothing.
+
+        A failure is over if there is nothing to do for a while after it.
+        """
         if self._records or self.is_behind or not self._failures:
             return
         now = time.monotonic()

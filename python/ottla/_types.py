@@ -121,8 +121,8 @@ class Acknowledgement:
     Attributes:
         partition: Their partition.
         offsets: Their offsets.
-        kind: What was said of them: "accept", "release", "reject" or "renew".
-        error: A `KafkaError` that says why it does not count, or is not known to; None if it does.
+        kind: Their acknowledgement: "accept", "release", "reject" or "renew".
+        error: A `KafkaError` with the reason why it failed, or may have failed; None if it succeeded.
     """
 
     partition: TopicPartition
@@ -212,7 +212,7 @@ class SubscriptionPattern(str):
     """A regular expression to subscribe by, which the group's coordinator matches with names of topics (KIP-848).
 
     It is one of RE2, which only brokers read, and has to match a topic's whole name. It needs
-    `group.protocol=consumer` or `auto`, and brokers from Kafka 4.0 on; `re.compile(...)` makes a pattern that the
+    `group.protocol=consumer` or `auto`, and brokers since Kafka 4.0; `re.compile(...)` makes a pattern that the
     consumer matches itself, with any brokers.
 
     Example:
@@ -236,7 +236,7 @@ class _Member(NamedTuple):
 
 
 class GroupMetadata(_Member):
-    """Who a consumer is in its group, as `Consumer.group_metadata` tells it.
+    """The identity of a consumer in its group, from `Consumer.group_metadata`.
 
     It also keeps which topics the consumer has read so far: so `Producer.send_offsets` commits no offset of a deleted
     topic to another one that was created under its name.
@@ -254,7 +254,7 @@ class GroupMetadata(_Member):
 
 
 class OffsetAndMetadata(NamedTuple):
-    """An offset of a group, with what else the group keeps beside it.
+    """An offset of a group, with the metadata that the group stores with it.
 
     Attributes:
         offset: The offset of the next record to read.
@@ -293,7 +293,7 @@ class PartitionInfo(NamedTuple):
 
     Attributes:
         partition: Its number.
-        leader: The broker id of its leader; -1 if there is none at the moment.
+        leader: The broker id of its leader; -1 while it has no leader.
         replicas: Ids of the brokers that hold a replica.
         in_sync: Ids of those whose replica is in sync.
     """
@@ -368,8 +368,8 @@ class GroupListing(NamedTuple):
     Attributes:
         group_id: Its id.
         protocol_type: What its members do, such as `"consumer"` or `"connect"`; empty if it only has committed offsets.
-        state: Its state, such as `"Stable"`; None where brokers do not tell (before Kafka 2.6).
-        type: Its type, such as `"classic"` or `"consumer"`; None where brokers do not tell (before Kafka 3.8).
+        state: Its state, such as `"Stable"`; None where brokers do not return it (before Kafka 2.6).
+        type: Its type, such as `"classic"` or `"consumer"`; None where brokers do not return it (before Kafka 3.8).
     """
 
     group_id: str
@@ -389,18 +389,18 @@ class MemberDescription:
         client_host: Where it connects from, such as `"/127.0.0.1"`.
         assignment: The partitions that it was assigned, sorted, in a group of consumers; None if the group has another
             protocol, or if the assignment does not decode.
-        metadata: What it told the group, in the form of the group's protocol. `ottla.protocol` decodes it: for
-            consumers a `ConsumerProtocolSubscription` behind two bytes of its version. Empty in a group of the consumer
-            protocol.
+        metadata: The metadata that it sent when it joined, in the form of the group's protocol. `ottla.protocol`
+            decodes it: for consumers a `ConsumerProtocolSubscription` behind two bytes of its version. Empty in a group
+            of the consumer protocol.
         assignment_data: What it was assigned, in the form of the group's protocol: for consumers a
             `ConsumerProtocolAssignment` behind two bytes of its version. Empty in a group of the consumer protocol.
-        subscribed_topics: The topics that it subscribes to by name, sorted, in a group of consumers; None if what it
-            told does not decode.
+        subscribed_topics: The topics that it subscribes to by name, sorted, in a group of consumers; None if its
+            metadata does not decode.
         subscribed_pattern: The regular expression that it has the coordinator match, if there is one (KIP-848).
         rack: Its `client.rack`.
         epoch: Its epoch, in a group of the consumer protocol (KIP-848).
-        target_assignment: The partitions that it is to have, sorted, in a group of the consumer protocol: what it
-            lacks of them others still have to give up, or it has not heard of.
+        target_assignment: The partitions that it is to have, sorted, in a group of the consumer protocol. Those that
+            it does not have yet are still to be revoked by other members, or come with its next heartbeat.
         is_upgraded: Whether it speaks the consumer protocol itself, in a group of that protocol; None where brokers do
             not return it (before Kafka 4.0, KIP-1099).
     """
@@ -429,8 +429,8 @@ class GroupDescription:
         state: Its state: `"Empty"`, `"PreparingRebalance"`, `"CompletingRebalance"`, `"Stable"` or `"Dead"`; with the
             consumer protocol `"Empty"`, `"Assigning"`, `"Reconciling"`, `"Stable"` or `"Dead"`.
         protocol_type: What its members do, such as `"consumer"`; empty if it only has committed offsets.
-        protocol: The protocol that its members agreed on, for consumers the assignor, such as `"range"`; empty while
-            there is none.
+        protocol: The protocol that its members agreed on, for consumers the assignor, such as `"range"`; empty until
+            they did.
         members: Its members, by their ids.
         epoch: Grows with each change of the members or of their topics; None in a group of the classic protocol.
         assignment_epoch: The epoch that the target assignment is for; None in a group of the classic protocol.
@@ -506,7 +506,7 @@ class PreparedTransaction:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Reads `producerId:epoch`.
+        """Read `producerId:epoch`.
 
         Args:
             text: What `str()` of a `PreparedTransaction`, or of Java's `PreparedTxnState`, gave.
@@ -558,8 +558,8 @@ class DelegationToken:
         id: Its id: the user name of who authenticates with it.
         hmac: Its HMAC, a secret, which no repr shows.
         owner: Type and name of whom it stands for, such as `("User", "alice")`.
-        requester: Type and name of who asked for it; None where brokers do not tell (before Kafka 3.3).
-        renewers: Types and names of who may renew it, beside its owner.
+        requester: Type and name of who asked for it; None where brokers do not return it (before Kafka 3.3).
+        renewers: Types and names of who may renew it, besides its owner.
         issued: When it was made, in milliseconds since 1970 UTC.
         expires: When it ends unless it is renewed, in milliseconds since 1970 UTC.
         ends: When it ends at the latest, in milliseconds since 1970 UTC.

@@ -438,7 +438,10 @@ class _Sending:
         return list(carrier.items())
 
     def follow(self, delivery: Any) -> Any:
-        """End when the delivery result is known. This does not count as observing the delivery."""
+        """End when the delivery result is known.
+
+        This does not count as observing the delivery.
+        """
         call_when_done(delivery._watch(), self._done)  # noqa: SLF001 it is there for this
         return delivery
 

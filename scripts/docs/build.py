@@ -1,4 +1,4 @@
-"""Build the site into target/site, one folder for each version, and what stands beside them.
+"""Build the site into target/site, one folder for each version, and the files next to them.
 
 Usage: python -m scripts.docs.build [--serve]
 """

@@ -306,7 +306,7 @@ def test_a_stream_that_breaks_says_how_much_was_sent(api, address, topic, wrong)
     with api.producer(address) as producer:
         with pytest.raises((ValueError, ottla.errors.ArgumentError)) as caught:
             api(producer.send_arrow(topic if wrong == "stream" else None, data))
-        assert caught.value.__notes__ == ["the 2 rows before were sent; flush and close tell which of them fail"]
+        assert caught.value.__notes__ == ["the 2 rows before were sent; flush and close report which of them fail"]
         api(producer.flush())
     assert sorted(values_of(api, address, topic, 2)) == [b"a", b"b"]
 

@@ -203,7 +203,7 @@ def test_options_beside_a_decoder_are_refused(batch_of):
         ({"schema": pa.schema([("_corrupt", pa.int64())]), "mode": "permissive"}, "choose another name"),
         ({}, "needs a schema"),
         ({"schema": 5}, "not int"),
-        ({"schema": SCHEMA, "format": "avro"}, "does not tell its schema"),
+        ({"schema": SCHEMA, "format": "avro"}, "does not contain its schema"),
         ({"schema": "{", "format": "avro"}, "is not JSON"),
         ({"schema": SCHEMA, "format": "avro", "framed": True}, "pass registry="),
         ({"schema": SCHEMA, "format": "raw"}, "has no schema"),

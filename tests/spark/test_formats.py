@@ -268,7 +268,7 @@ def test_frames_that_cannot_be(given, why):
         ([("value", StringType())], ITEM_JSON, "column value has type string, and option value.format=json makes a struct"),
         ([("value", ITEM)], {"value.format": "string"}, "column value has type struct<item:string,price:decimal(8,2)>"),
         ([("value", ITEM)], {"value.format": "csv", "value.schema": StructType([StructField("x", LongType())]).json()}, "option value.schema has no field item; its fields are x"),
-        ([("value", ITEM)], {"value.format": "avro"}, "Avro data does not tell its schema"),
+        ([("value", ITEM)], {"value.format": "avro"}, "Avro data does not contain its schema"),
         ([("value", ITEM)], {"value.format": "protobuf"}, "option value.format is protobuf, which does not contain its fields"),
     ],
 )  # fmt: skip

@@ -102,7 +102,7 @@ def test_a_hang_is_ours_if_our_call_is_the_innermost(frames, hangs):
         (StartError("node1 is not up"), "", None),
         (SystemExit("no 100 free ports"), "", None),
         (ConnectionResetError(), "", None),
-        (errors.KafkaTimeoutError("no answer within 1 s"), "", None),
+        (errors.KafkaTimeoutError("no response within 1 s"), "", None),
         (errors.BrokerError("UNKNOWN_SERVER_ERROR"), "", None),
         (errors.CorruptRecordError("checksum"), "", "damaged or lost records"),
         (errors.OffsetOutOfRangeError("offset 7"), "", "damaged or lost records"),

@@ -1,4 +1,4 @@
-//! How a parked answer learns that it can go on: whoever brings what it waits for rings its bell.
+//! How a parked response continues: whoever brings what it waits for wakes it through its [`Bell`].
 //!
 //! The shell hands in a [`Waker`] for each connection, so that nothing here knows tasks or threads: in a listener it wakes
 //! the connection's task, in a [`crate::node::Node`] it notes the connection's number.
@@ -8,7 +8,7 @@ use std::task::Waker;
 
 use parking_lot::Mutex;
 
-/// The bell of one parked answer.
+/// The wake-up of one parked response.
 #[derive(Debug)]
 pub(crate) struct Bell {
     rung: AtomicBool,
@@ -33,7 +33,7 @@ impl Bell {
     }
 }
 
-/// A place for one answer, which its taker waits for.
+/// A place for one reply, which its taker waits for.
 #[derive(Debug)]
 pub(crate) struct Slot<T> {
     answer: Mutex<Option<T>>,
@@ -58,7 +58,7 @@ impl<T> Slot<T> {
     }
 }
 
-/// Something that a parked answer waits for.
+/// Something that a parked response waits for.
 pub(crate) trait Awaited: Send + Sync {
     fn bell(&self) -> &Bell;
 }

@@ -28,8 +28,8 @@ use crate::security::session::Session;
 
 /// What is read at once where no large frame is expected, and at most ahead of its turn.
 const READ_AHEAD: usize = 64 << 10;
-/// What is set aside for a frame before any of it has come. Beyond, room grows with what was received, so that a length
-/// that lies costs nothing.
+/// The memory that is reserved for a frame before any of it has come. Beyond, it grows with what
+/// was received, so that a wrong length costs nothing.
 const FIRST_ROOM: usize = 4 << 20;
 /// How long the end of a stream may take.
 const GOODBYE: Duration = Duration::from_secs(1);
@@ -57,7 +57,8 @@ impl Wake for Alarm {
     }
 }
 
-/// Serves a connection until the client ends it, or something ends it for the client, which `core`'s events are told.
+/// Serves a connection until the client or the broker ends it, which is reported to `core`'s
+/// events.
 pub(crate) async fn serve(stream: TcpStream, peer: SocketAddr, core: Arc<Core>, door: Door) {
     match enter(stream, peer, &core, &door).await {
         Ok(()) | Err(End::Gone) => {}
@@ -115,7 +116,8 @@ async fn converse(
     };
     let conversation = Conversation::new(Arc::clone(core), client, clock::now());
     let ended = connection.run(Box::new(conversation)).await;
-    // TLS says goodbye, so that the client knows that nothing was cut off; nobody waits long for one that does not read.
+    // TLS sends close_notify, so that the client knows that nothing was cut off; nobody waits long
+    // for a client that does not read.
     let _ = tokio::time::timeout(GOODBYE, connection.writer.shutdown()).await;
     ended
 }
@@ -214,7 +216,8 @@ async fn until<T>(deadline: Option<Instant>, work: impl Future<Output = T>) -> O
 struct Frames<R> {
     reader: R,
     buffer: BytesMut,
-    /// The last large frame: its room is taken again for the next when nothing else holds on to it.
+    /// The last large frame: its memory is used again for the next when nothing else holds on to
+    /// it.
     last: Bytes,
 }
 

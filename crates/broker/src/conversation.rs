@@ -1,15 +1,16 @@
-//! One connection as a state machine: frames in, answers out, in order; no socket, task or clock.
+//! One connection as a state machine: frames in, responses out, in order; no socket, task or clock.
 //!
 //! ```text
-//!           frame                    answered
+//!           frame                    response
 //!   ready ─────────► handled ───────────────────────► ready, or held while quotas keep the client away
 //!                      │  ▲                  └──────► held ──► over: faults, failed authentication
 //!                      ▼  │ rung, or the deadline
 //!                    parked
 //! ```
 //!
-//! Requests are handled one after another, as Kafka does. The work of a request and what follows from it are two calls,
-//! [`Conversation::handle`] and [`Conversation::settle`], so that the caller can tell how long the work took.
+//! Requests are handled one after another, as Kafka does. The work of a request and what follows
+//! from it are two calls, [`Conversation::handle`] and [`Conversation::settle`], so that the caller
+//! can measure how long the work took.
 
 use std::collections::VecDeque;
 use std::mem;
@@ -32,7 +33,7 @@ pub(crate) struct Conversation {
     core: Arc<Core>,
     client: Client,
     stage: Stage,
-    /// What the client gets, cut as the answers are.
+    /// What the client gets, cut as the responses are.
     output: VecDeque<Bytes>,
 }
 
@@ -40,9 +41,9 @@ pub(crate) struct Conversation {
 enum Stage {
     /// The next frame may come, until then.
     Ready(Option<Instant>),
-    /// An answer waits for an event.
+    /// A response waits for an event.
     Parked(Exchange, Wait<Answered>),
-    /// A request was handled, and must be settled. `None`: no answer is due.
+    /// A request was handled, and must be settled. `None`: no response is due.
     Handled(Exchange, Option<Answered>),
     /// Nothing happens until then.
     Held(Option<Instant>, Then),
@@ -83,7 +84,7 @@ struct Exchange {
 
 /// A request that was handled to its end.
 struct Settled {
-    /// The answer, if one is due.
+    /// The response, if one is due.
     frame: Option<Frame>,
     throttle: Duration,
 }
@@ -99,7 +100,7 @@ pub(crate) enum Need {
     End(Option<String>),
 }
 
-/// The most bytes of a frame, and the setting that says so.
+/// The most bytes of a frame, and the setting of this limit.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FrameLimit {
     bytes: usize,
@@ -246,7 +247,7 @@ impl Conversation {
                 self.output.push_back(bytes.freeze());
                 self.become_ready(now);
             }
-            // The end of the connection is all that such a client can be told.
+            // The end of the connection is all that such a client can get.
             Err((_, why)) => {
                 let delay = self.core.settings.failed_authentication_delay;
                 self.hold(delay, Then::End(why), now);
@@ -266,8 +267,8 @@ impl Conversation {
         };
     }
 
-    /// Follows the work of [`Conversation::handle`] and [`Conversation::handle_timeout`], which has ended `now`: charges
-    /// quotas, and sends the answer if there is one.
+    /// Follows the work of [`Conversation::handle`] and [`Conversation::handle_timeout`], which has
+    /// ended `now`: charges quotas, and sends the response if there is one.
     pub(crate) fn settle(&mut self, now: Now) {
         match mem::replace(&mut self.stage, Stage::Over(None)) {
             Stage::Handled(mut exchange, answered) => {
@@ -313,7 +314,7 @@ impl Conversation {
         })
     }
 
-    /// Answers in the way that a fault wants, if there is one.
+    /// Sends the response, in the way of a fault if there is one.
     fn answer(&mut self, exchange: Exchange, settled: Settled, now: Now) {
         match exchange.fault {
             Some(Fault::Delay(time)) => self.hold(time, Then::Reply(settled), now),
@@ -323,7 +324,7 @@ impl Conversation {
             Some(Fault::SilenceAfterApply) => self.become_ready(now),
             Some(Fault::CloseAfterAnswer) => {
                 self.send(settled.frame);
-                self.end(injected(exchange.api, "after the answer"));
+                self.end(injected(exchange.api, "after the response"));
             }
             Some(Fault::ByteByByte) => {
                 let whole = settled.frame.map(Frame::into_bytes).unwrap_or_default();
@@ -343,7 +344,7 @@ impl Conversation {
                     bytes.truncate(length);
                     self.output.push_back(bytes);
                 }
-                let what = format!("after {length} bytes of the answer");
+                let what = format!("after {length} bytes of the response");
                 self.end(injected(exchange.api, &what));
             }
             Some(Fault::Twice) => {
@@ -367,7 +368,8 @@ impl Conversation {
         }
     }
 
-    /// Sends an answer, and keeps the client away for as long as quotas say; a failed authentication ends the connection.
+    /// Sends a response, and throttles the client for as long as quotas require; a failed
+    /// authentication ends the connection.
     fn reply(&mut self, settled: Settled, now: Now) {
         if let Some(reason) = self.failure() {
             let delay = self.core.settings.failed_authentication_delay;
@@ -449,7 +451,8 @@ impl Conversation {
                 Then::Trickle(rest, time, then) => self.trickle(rest, time, *then, now),
                 Then::Farewell(frame, reason) => {
                     self.send(frame);
-                    // Some clients lose an answer that comes together with the end of the stream, so they may go first.
+                    // Some clients lose a response that comes together with the end of the stream,
+                    // so they may close first.
                     self.hold(FAREWELL, Then::End(reason), now);
                 }
                 Then::End(reason) => self.end(reason),

@@ -1,7 +1,8 @@
 //! The broker without its sockets: topics, groups and identifiers, and what the APIs do to them.
 //!
 //! # Locks
-//! Always taken in this order, after that of a cluster's controller, and none is ever held while an answer is parked:
+//! Always taken in this order, after that of a cluster's controller, and none is ever held while a
+//! response is parked:
 //! 1. `transactions`, one for all transactional ids, then `groups`, one for all groups; or `fetch_sessions`; or `shares`, and
 //!    within it the states that nodes share;
 //! 2. `topics`, read for lookups, written when topics come and go;
@@ -64,10 +65,10 @@ const INTERNAL_SEGMENT: [&str; 2] = ["104857600", "1048576"];
 /// The number of a broker that is the only one of its cluster.
 pub(crate) const ONLY_NODE: i32 = 1;
 
-/// Where the group coordinator puts the answer to one request.
+/// Where the group coordinator puts the reply to one request.
 pub(crate) type Ticket = Arc<Slot<Replied>>;
 
-/// An answer of the group coordinator, and what replicas must have before a client gets it.
+/// A reply of the group coordinator, and what replicas must have before a client gets it.
 #[derive(Debug)]
 pub(crate) struct Replied {
     pub(crate) reply: Reply,
@@ -144,7 +145,7 @@ struct ProducerIds {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Within {
     pub(crate) producer: Identity,
-    /// The number of the question that the coordinator was asked, if it had to be.
+    /// The number of the verification by the coordinator, if one was needed.
     pub(crate) question: Option<u64>,
 }
 
@@ -179,7 +180,7 @@ impl Core {
         *self.release.lock() = release;
     }
 
-    /// Moves its wall clock, as one that was set anew: forward, or back.
+    /// Moves its wall clock, as when a clock is set: forward, or back.
     pub(crate) fn move_clock(&self, by_ms: i64) {
         self.wall.jump(by_ms);
         self.reschedule_transactions();
@@ -380,8 +381,8 @@ impl Core {
             .ok_or(ErrorCode::UNKNOWN_TOPIC_ID)
     }
 
-    /// Makes a topic, or with `validate_only` says whether it could be made. Gives back how it is, or would be; a node of a
-    /// cluster may have to hear of it before [`Core::topic`] finds it.
+    /// Creates a topic, or with `validate_only` checks whether it could be created. Returns how it
+    /// is, or would be; a node of a cluster may need new metadata before [`Core::topic`] finds it.
     pub(crate) fn create_topic(
         &self,
         name: &str,
@@ -452,7 +453,8 @@ impl Core {
             .map_err(|(code, message)| TopicError::new(code, message))
     }
 
-    /// Adds partitions until there are as many as `layout` says, or with `validate_only` says whether that could be done.
+    /// Adds partitions until there are as many as in `layout`, or with `validate_only` checks
+    /// whether that could be done.
     pub(crate) fn add_partitions(
         &self,
         name: &str,
@@ -671,7 +673,7 @@ impl Core {
         self.with_shares(now, |shares| shares.handle_timeout(now.instant));
     }
 
-    /// The topics as groups see them, made anew if topics have changed.
+    /// The topics as groups see them, made again if topics have changed.
     fn catalogue(&self) -> Arc<Catalogue> {
         let topics = self.topics.read();
         let mut catalogue = self.catalogue.lock();
@@ -687,7 +689,7 @@ impl Core {
         self.internal_topic(OFFSETS_TOPIC)
     }
 
-    /// A topic of the broker's own, made if need be.
+    /// A topic of the broker's own, created if needed.
     fn internal_topic(&self, name: &str) -> Result<Arc<Topic>, TopicError> {
         if let Ok(topic) = self.topic(name) {
             return Ok(topic);

@@ -11,34 +11,36 @@ use rustc_hash::FxHashMap;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fault {
-    /// The broker answers a code in every place of the response for one.
+    /// The broker returns an error code in every place of the response that has one.
     Error {
         /// The code.
         code: ErrorCode,
-        /// Whether the broker applies the request all the same.
+        /// Whether the broker still applies the request.
         applied: bool,
-        /// How long the answer takes.
+        /// How long the response takes.
         delay: Duration,
     },
-    /// The broker applies the request, and answers after this delay.
+    /// The broker applies the request, and responds after this delay.
     Delay(Duration),
     /// The broker closes the connection without applying the request.
     CloseBefore,
     /// The broker applies the request, and closes the connection without a response.
     CloseAfterApply,
-    /// The broker applies and answers the request, and closes the connection.
+    /// The broker applies the request, responds, and closes the connection.
     CloseAfterAnswer,
-    /// The broker neither applies nor answers the request, and keeps the connection.
+    /// The broker neither applies the request nor responds, and keeps the connection.
     Silence,
-    /// The broker applies the request, never answers it, and keeps the connection.
+    /// The broker applies the request, never responds, and keeps the connection.
     SilenceAfterApply,
     /// The broker sends the response in single bytes.
     ByteByByte,
     /// The broker applies the request, and closes the connection after this number of bytes of the response's frame.
     CutAfter(usize),
-    /// The broker neither applies nor answers the request, nor what comes after it; the connection stays open.
+    /// The broker neither applies this and later requests nor responds to them; the connection
+    /// stays open.
     Hang,
-    /// The broker keeps the client away for this time, and says so where the response has a place for it.
+    /// The broker throttles the client for this time, and reports it where the response has a field
+    /// for it.
     Throttle(Duration),
     /// The broker sends the response twice.
     Twice,
@@ -63,7 +65,7 @@ impl Fault {
         may_leave_out || !matches!(self, Self::Withheld)
     }
 
-    /// The broker does not apply the request, and answers this code at once.
+    /// The broker does not apply the request, and returns this error code at once.
     #[must_use]
     pub const fn error(code: ErrorCode) -> Self {
         Self::Error {

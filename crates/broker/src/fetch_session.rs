@@ -1,5 +1,5 @@
-//! Fetch sessions (KIP-227): a client names its partitions once, and from then on only what changes; the answers have only
-//! partitions with something new.
+//! Fetch sessions (KIP-227): a client names its partitions once, and from then on only what
+//! changes; the responses have only partitions with something new.
 //!
 //! ```text
 //!   epoch 0 ─────► session of epoch 1 ──── epoch n ────► epoch n + 1        a full request, then incremental ones
@@ -30,7 +30,7 @@ const FINAL_EPOCH: i32 = -1;
 /// How long a session is safe from others. Kafka has no setting for it.
 const SAFE: Duration = Duration::from_secs(120);
 
-/// A partition that a request asks for, by the name or the id of its topic.
+/// A partition that a request names, by the name or the id of its topic.
 #[derive(Debug, Clone)]
 pub(crate) struct Asked {
     /// The topic's name. Of one that is asked for by id: the name that it had, if it was ever there.
@@ -43,7 +43,7 @@ pub(crate) struct Asked {
 /// What a request is about.
 #[derive(Debug)]
 pub(crate) struct Begun {
-    /// The partitions to be read, in the order in which they share the room in the answer.
+    /// The partitions to be read, in the order in which they share the size limit of the response.
     pub(crate) asked: Vec<Asked>,
     pub(crate) kind: FetchKind,
 }
@@ -88,7 +88,7 @@ type Key = (Str, Uuid, i32);
 #[derive(Debug)]
 struct Cached {
     asked: Asked,
-    /// What the client was told; -1 if nothing.
+    /// What the client got; -1 if nothing.
     high_watermark: i64,
     log_start: i64,
 }
@@ -116,14 +116,14 @@ impl Cached {
         }
     }
 
-    /// Whether the client must be told, which it is now.
+    /// Whether the partition goes into the response. Notes that it does.
     fn tell(&mut self, data: &PartitionData) -> bool {
         let is_new =
             (data.high_watermark, data.log_start_offset) != (self.high_watermark, self.log_start);
         self.high_watermark = data.high_watermark;
         self.log_start = data.log_start_offset;
         if data.error_code != 0 {
-            // It is told again when the error has gone.
+            // It is sent again when the error has gone.
             self.high_watermark = -1;
         }
         is_new || has_records(data) || data.error_code != 0 || data.diverging_epoch.end_offset >= 0
@@ -200,8 +200,8 @@ impl FetchSessions {
         })
     }
 
-    /// Makes of an answer with all partitions the one that the client gets. `withheld`: it gets none of them, and is told
-    /// nothing.
+    /// Makes of a response with all partitions the one that the client gets. `withheld`: the client
+    /// gets none of them.
     pub(crate) fn finish(
         &mut self,
         begun: Begun,
@@ -235,7 +235,8 @@ impl FetchSessions {
         self.sessions.clear();
     }
 
-    /// The id of a new session whose client gets this answer; that of none where there is no room.
+    /// The id of a new session whose client gets this response; the id of no session if there is no
+    /// space.
     fn create(
         &mut self,
         asked: Vec<Asked>,
@@ -278,7 +279,7 @@ impl FetchSessions {
         id
     }
 
-    /// Ends a session to make room for one of `size` partitions, if one may be ended.
+    /// Ends a session to make space for one of `size` partitions, if one may be ended.
     fn evict(&mut self, size: usize, now: Instant) -> bool {
         let is_past =
             |since: Instant, until: Instant| until.saturating_duration_since(since) > SAFE;
@@ -332,7 +333,7 @@ impl Session {
         self.used_size = self.partitions.len();
     }
 
-    /// Leaves in the answer what the client must be told.
+    /// Leaves in the response what the client must get.
     fn prune(&mut self, response: &mut FetchResponse) {
         for topic in &mut response.responses {
             topic.partitions.retain(|data| {

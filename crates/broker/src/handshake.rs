@@ -9,7 +9,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-/// A client that says nothing is not waited for longer.
+/// The longest wait for a client that sends nothing.
 const LONGEST: Duration = Duration::from_secs(20);
 /// The first byte of TLS: a handshake record.
 const TLS_HANDSHAKE: u8 = 0x16;

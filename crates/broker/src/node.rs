@@ -39,7 +39,7 @@ pub enum Output {
     Send {
         /// Whose.
         connection: u64,
-        /// A piece of an answer, or all of it.
+        /// A piece of a response, or all of it.
         bytes: Bytes,
     },
     /// The connection ends, once the client has got what was sent before.
@@ -115,7 +115,7 @@ struct Wire {
     timeout: Option<Instant>,
 }
 
-/// The connections whose parked answers can go on.
+/// The connections whose parked responses can go on.
 type Rung = Mutex<BTreeSet<u64>>;
 
 struct Ringer {
@@ -130,8 +130,8 @@ impl Wake for Ringer {
 }
 
 impl Node {
-    /// A broker with the listeners of `config`, whose clients are told to connect to `addresses`, one for each listener.
-    /// All chance comes from `seed`.
+    /// A broker with the listeners of `config`, which advertises `addresses`, one for each
+    /// listener. All chance comes from `seed`.
     ///
     /// # Errors
     /// A setting is wrong, a listener speaks TLS, which bytes without sockets do not, or the data folder cannot be read.
@@ -314,8 +314,9 @@ impl Node {
         self.core.set_release(release);
     }
 
-    /// Moves the node's wall clock, which its time stamps and the age of what it keeps go by: so many milliseconds forward, or
-    /// back if there are less than none. Moves add up. Durations, such as those of sessions and delays, go on as they were.
+    /// Moves the node's wall clock, which its time stamps and the age of stored data go by: by
+    /// `by_ms` milliseconds forward, or back if it is negative. Moves add up. Durations, such as
+    /// those of sessions and delays, go on as they were.
     pub fn move_clock(&self, by_ms: i64) {
         self.core.move_clock(by_ms);
     }

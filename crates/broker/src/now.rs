@@ -15,13 +15,13 @@ pub struct Now {
     pub unix_ms: i64,
 }
 
-/// The wall clock of a node: how far it was moved away from the time that everybody is told. What measures durations goes by
-/// [`Now::instant`], which does not jump.
+/// The wall clock of a node: how far it was moved away from the real time. Durations are measured
+/// by [`Now::instant`], which does not jump.
 #[derive(Debug, Default)]
 pub(crate) struct WallClock(AtomicI64);
 
 impl WallClock {
-    /// Moves it by so many milliseconds, beside earlier moves.
+    /// Moves it by this many milliseconds, in addition to earlier moves.
     pub(crate) fn jump(&self, by_ms: i64) {
         let moved = |ahead: i64| Some(ahead.saturating_add(by_ms));
         let _ = self
@@ -35,7 +35,8 @@ impl WallClock {
         now.unix_ms.saturating_add(ahead).clamp(0, LAST_MS)
     }
 
-    /// The moment with what it shows. Nobody else is told it, whose clock may be another.
+    /// The moment with the time of this clock. It is not passed to other nodes, whose clocks may
+    /// differ.
     pub(crate) fn read(&self, now: Now) -> Now {
         Now {
             unix_ms: self.at(now),

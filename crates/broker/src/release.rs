@@ -1,6 +1,7 @@
 //! Releases of Kafka that the broker can be: which versions of each API it takes, and what it does with others.
 //!
-//! The versions are those that brokers of these releases tell; of 0.8.2 and 0.9.0, which tell none, those that they answer.
+//! The versions are those that brokers of these releases advertise. 0.8.2 and 0.9.0 advertise none,
+//! so they are those that these support.
 
 use ottla_protocol::{ApiKey, Versions};
 
@@ -104,7 +105,7 @@ const FIRST_THAT_REMEMBERS_FIVE: i16 = 4;
 pub(crate) enum Manner {
     /// It takes it for one of this version, or refuses that as its API refuses a version that it does not know.
     Take(i16),
-    /// It never answers, and the connection stays.
+    /// It never responds, and the connection stays.
     Ignore,
     /// It closes the connection.
     Close,
@@ -143,7 +144,7 @@ impl Release {
         NAMES.get(self.0).copied().unwrap_or_default()
     }
 
-    /// The versions of an API that it tells; `None` if it does not have it.
+    /// The versions of an API that it advertises; `None` if it does not have it.
     pub(crate) fn versions(self, api: ApiKey) -> Option<Versions> {
         let (_, row) = SPOKEN.iter().find(|(key, _)| *key == api)?;
         let (min, max) = row.get(self.0).copied().filter(|range| *range != NONE)?;
@@ -200,7 +201,7 @@ impl Release {
     pub(crate) fn manner(self, api: ApiKey, version: i16) -> Manner {
         let told = self.versions(api);
         match (self.name(), api, version) {
-            // It tells them for the sake of old clients' feature checks only (KAFKA-18659).
+            // It advertises them for the sake of old clients' feature checks only (KAFKA-18659).
             ("4.0" | "4.4", ApiKey::Produce, 0..=2) => Manner::Close,
             _ if told.is_some_and(|told| told.contains(version)) => Manner::Take(version),
             // Its reader of these requests looks at no version.

@@ -21,7 +21,8 @@ pub(crate) struct Unreplicated {
 }
 
 impl Unreplicated {
-    /// Whether the replicas have it by now, or never will. `None`: not yet, and `watcher` is told of progress.
+    /// Whether the replicas have it by now, or never will. `None`: not yet, and `watcher` is
+    /// notified of progress.
     pub(crate) fn look(&self, watcher: &Arc<Watcher>) -> Option<Result<(), ErrorCode>> {
         match self.topic.partition(self.index) {
             Ok(replica) => {
@@ -33,7 +34,8 @@ impl Unreplicated {
     }
 }
 
-/// What clients of a coordinator are told when its log does not take a record, or its replicas do not.
+/// The error code for clients of a coordinator when its log does not take a record, or its replicas
+/// do not.
 pub(crate) fn for_clients(code: ErrorCode) -> ErrorCode {
     match code {
         ErrorCode::NOT_LEADER_OR_FOLLOWER => ErrorCode::NOT_COORDINATOR,

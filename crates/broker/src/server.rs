@@ -76,7 +76,7 @@ pub struct OpenListener {
     pub bootstrap: String,
     /// The SASL mechanisms offered.
     pub mechanisms: Vec<Mechanism>,
-    /// Whether it asks for client certificates.
+    /// Whether it requests client certificates.
     pub client_auth: ClientAuth,
 }
 
@@ -242,8 +242,9 @@ impl Broker {
         Ok(())
     }
 
-    /// Moves the wall clock of a node, or of all if there is no number, by so many milliseconds: forward, or back if there are less
-    /// than none. Time stamps, and the age of what a node keeps, go by it; durations, such as those of sessions, do not.
+    /// Moves the wall clock of a node, or of all if there is no number, by `by_ms` milliseconds:
+    /// forward, or back if it is negative. Time stamps, and the age of stored data, go by it;
+    /// durations, such as those of sessions, do not.
     ///
     /// # Errors
     /// There is no such node.
@@ -430,8 +431,9 @@ impl Broker {
         Ok(())
     }
 
-    /// Whether a node hears what the cluster decides: which topics there are, who leads, who is in sync. One that does not goes
-    /// on as it was told before, also as a leader that was replaced; when it hears again, it hears all that it missed.
+    /// Whether a node gets metadata from the cluster: topics, leaders, replicas in sync. Without
+    /// it, a node goes on with what it has, also as a leader that was replaced. When it gets
+    /// metadata again, it gets all that it missed.
     ///
     /// # Errors
     /// There is no such node, or no other.
@@ -585,7 +587,7 @@ impl Node {
         *self.running.lock() = Some(Running { stop, tasks });
     }
 
-    /// Closes all connections and waits for the tasks. Says whether there were any.
+    /// Closes all connections and waits for the tasks. Returns whether there were any.
     async fn close(&self) -> bool {
         let running = self.running.lock().take();
         match running {
@@ -700,7 +702,7 @@ async fn bind(host: &str, port: u16) -> Result<(TcpListener, SocketAddr), Broker
     Ok((socket, address))
 }
 
-/// Where clients of a listener are told to connect.
+/// The advertised address of a listener.
 fn advertised(listener: &ListenerConfig, address: SocketAddr) -> Address {
     let (host, port) = listener
         .advertised
@@ -753,7 +755,8 @@ async fn listen_until(
             _ = stopped.changed() => break,
             accepted = listener.accept() => match accepted {
                 Ok((stream, peer)) => {
-                    // Without it answers wait for the client's acknowledgement of the one before.
+                    // Without it a response waits for the client's acknowledgement of the one
+                    // before.
                     let _ = stream.set_nodelay(true);
                     tasks.spawn(connection::serve(stream, peer, Arc::clone(&core), door.clone()));
                 }

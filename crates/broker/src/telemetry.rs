@@ -11,9 +11,9 @@ use ottla_protocol::compression::{self, Compression};
 use ottla_protocol::messages::PushTelemetryRequest;
 use ottla_protocol::{ErrorCode, Str, Uuid};
 
-/// So many pushes are kept; above it the oldest go.
+/// This many pushes are kept; above it the oldest go.
 const MOST_PUSHES: usize = 1000;
-/// So many clients are known; above it the ones that have been silent longest go.
+/// This many clients are known; above it the ones that have been silent longest go.
 const MOST_CLIENTS: usize = 10_000;
 /// No push decompresses to more.
 const MOST_BYTES: usize = 16 << 20;
@@ -80,7 +80,7 @@ struct Client {
 }
 
 impl Pushes {
-    /// A client asks what is wanted; `id` is its own, or a new one.
+    /// A client requests its subscription; `id` is its own, or a new one.
     pub(crate) fn welcome(&mut self, now: Instant, id: Uuid) {
         self.client(now, id);
     }

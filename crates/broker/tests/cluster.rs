@@ -1,4 +1,5 @@
-//! Nodes that share topics: leaders and followers, what is lost when, and what clients are told. Simulated time.
+//! Nodes that share topics: leaders and followers, what is lost when, and what clients get.
+//! Simulated time.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
@@ -859,7 +860,7 @@ fn a_group_whose_coordinator_comes_back_is_there_again() {
     world.pass(Duration::from_secs(60));
     world.start(only);
     assert_eq!(world.beat(only, &member, 1), 0);
-    // Nobody asks, and the session ends all the same.
+    // Nobody sends a request, and the session still ends.
     world.stop(only, Stop::Kill);
     world.start(only);
     world.pass(Duration::from_secs(6));
@@ -873,7 +874,7 @@ fn an_assignment_is_told_when_the_replicas_in_sync_have_it() {
     let coordinator = world.coordinator();
     let joined = world.ask(coordinator, &join(), 3);
     world.cluster.set_replication_delay(DELAY);
-    // The leader assigns, and somebody asks what, before the replicas have it.
+    // The leader assigns, and a client requests the assignment, before the replicas have it.
     let assigns = world.send(coordinator, &sync(&joined.member_id), 3);
     let asks = world.send(coordinator, &sync(&joined.member_id), 3);
     world.pass(DELAY - Duration::from_millis(1));
@@ -890,7 +891,7 @@ fn an_assignment_is_told_when_the_replicas_in_sync_have_it() {
     }
 }
 
-/// A ConsumerGroupHeartbeat of a member of the group "g", which says everything when it joins.
+/// A ConsumerGroupHeartbeat of a member of the group "g", which is a full request when it joins.
 fn epoch_beat(member_epoch: i32) -> ConsumerGroupHeartbeatRequest {
     let joins = member_epoch == 0;
     ConsumerGroupHeartbeatRequest {
@@ -1085,7 +1086,7 @@ impl World {
         (found.error_code == 0).then_some(found.node_id)
     }
 
-    /// Asks, and waits for the answer.
+    /// Sends a request, and waits for the response.
     fn wait<R: Request>(&mut self, node: i32, request: &R, version: i16) -> R::Response {
         let connection = self.send(node, request, version);
         let mut rounds = 0..100;

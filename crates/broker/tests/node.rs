@@ -32,7 +32,7 @@ use ottla_protocol::{ApiKey, ErrorCode, Request, Uuid, header};
 
 const PEER: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
-/// A node, the time it is told, and what came out of it.
+/// A node, its present time, and what came out of it.
 struct World {
     node: Node,
     now: Now,
@@ -474,7 +474,7 @@ fn what_was_applied_may_be_refused_or_never_answered_or_answered_in_bytes() {
     let close = Fault::CloseAfterAnswer;
     world.node.inject(ApiKey::Metadata, close, 1);
     world.ask(1, &MetadataRequest::default(), 12);
-    assert!(world.closed[0].1.contains("after the answer"));
+    assert!(world.closed[0].1.contains("after the response"));
 }
 
 /// A broker that knows alice, and how a client begins to authenticate.

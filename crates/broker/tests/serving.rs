@@ -35,7 +35,7 @@ fn run(test: impl Future<Output = ()>) {
     runtime.block_on(async { tokio::time::timeout(BOUND, test).await.expect("it hangs") });
 }
 
-/// A client that does no more than it is told.
+/// A client that does nothing by itself.
 struct Client {
     stream: TcpStream,
     next_id: i32,
@@ -477,7 +477,7 @@ fn a_group_is_there_again_after_a_restart() {
         );
         second.stop().await.unwrap();
 
-        // Nobody asks, and the session ends by itself.
+        // Nobody sends a request, and the session ends by itself.
         let third = broker(config()).await;
         let mut client = Client::to(third.address()).await;
         let describe = DescribeGroupsRequest {

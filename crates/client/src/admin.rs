@@ -21,8 +21,8 @@ pub struct Admin {
 }
 
 impl Admin {
-    /// An admin client that runs on `runtime` and tells `events` what happens. It does not connect before the first
-    /// call.
+    /// An admin client that runs on `runtime` and reports to `events`. It does not connect before
+    /// the first call.
     ///
     /// # Errors
     /// `Kind::Config` if `config` is for another role.
@@ -48,7 +48,8 @@ impl Admin {
     /// The id that brokers know this client by (KIP-714), at most after `timeout` (`None`: `default.api.timeout.ms`).
     ///
     /// # Errors
-    /// No broker takes metrics of clients, or `enable.metrics.push` is false; or none answered by the deadline.
+    /// No broker takes metrics of clients, or `enable.metrics.push` is false; or no broker
+    /// responded by the deadline.
     pub async fn instance_id(&self, timeout: Option<Duration>) -> Result<[u8; 16], Error> {
         self.driver.instance(timeout).await
     }
@@ -66,7 +67,7 @@ impl Admin {
     /// Makes the calls of a verb and waits for their end, at most `timeout` (`None`: `default.api.timeout.ms`).
     ///
     /// # Errors
-    /// Those of the verb; no answer by the deadline.
+    /// Those of the verb; no response by the deadline.
     pub async fn run<V: Verb>(
         &self,
         verb: V,

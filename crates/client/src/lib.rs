@@ -6,11 +6,11 @@
 //!      driver ──▶ shell              the engine behind its lock, and what follows from it
 //!                   ├── wait         waiting calls, each woken by its own change
 //!                   ├── events       what happened, for whoever watches
-//!                   ├── timer        a task that looks at the engine when it asks for that
+//!                   ├── timer        a task that handles the engine's timeouts
 //!                   └── link         a task per connection: reads, writes
 //!                         ├── credentials_task  what authentication needs from outside
 //!                         ├── sending    requests on their way to the socket, also by a caller's thread
-//!                         └── receiving  answers on their way from it
+//!                         └── receiving  responses on their way from it
 //!   transport                        sockets, names, the clock, chance: nobody else knows them
 //! ```
 

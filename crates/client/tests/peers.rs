@@ -83,7 +83,8 @@ struct Frame {
     version: i16,
     correlation: i32,
     body: Reader,
-    /// Of a request for metadata, once it was answered: the topics, and whether it may create them.
+    /// Of a request for metadata, once it got a response: the topics, and whether it may create
+    /// them.
     metadata: Option<(Vec<String>, bool)>,
 }
 
@@ -109,7 +110,8 @@ fn encode(response: &impl Response, frame: &Frame) -> Vec<u8> {
         .to_vec()
 }
 
-/// What a broker with the one topic `t` of one partition answers; `None` for requests it does not know.
+/// The response of a broker with the one topic `t` of one partition; `None` for requests it does
+/// not know.
 fn usual(frame: &mut Frame, port: u16) -> Option<Vec<u8>> {
     Some(match frame.api? {
         ApiKey::ApiVersions => {
@@ -219,7 +221,8 @@ fn usual(frame: &mut Frame, port: u16) -> Option<Vec<u8>> {
     })
 }
 
-/// A broker that answers as usual, but leaves some requests to `twist`: bytes to send instead, or none to close.
+/// A broker that responds as usual, but leaves some requests to `twist`: bytes to send instead, or
+/// none to close.
 async fn broker(
     mut stream: TcpStream,
     port: u16,
@@ -237,7 +240,7 @@ async fn broker(
     }
 }
 
-/// A peer that says these bytes to whoever connects and sends something.
+/// A peer that sends these bytes to whoever connects and sends something.
 async fn stranger(bytes: &'static [u8]) -> Peer {
     Peer::start(move |mut stream, _, _| async move {
         stream.read_exact(&mut [0; 8]).await?;
@@ -248,7 +251,7 @@ async fn stranger(bytes: &'static [u8]) -> Peer {
     .await
 }
 
-/// A broker that answers everything but Produce.
+/// A broker that responds to everything but Produce.
 async fn silent_at_produce() -> Peer {
     let slow = |frame: &mut Frame, _: &mut Option<Vec<u8>>| match frame.api {
         Some(ApiKey::Produce) => 60 * SECOND,
@@ -596,7 +599,7 @@ async fn an_unknown_topic_is_said_at_the_deadline() {
 
 type MetadataAsked = Arc<Mutex<Vec<(Vec<String>, bool)>>>;
 
-/// A broker that notes which topics it is asked for, and answers everything but Produce.
+/// A broker that notes the requested topics, and responds to everything but Produce.
 async fn noting_metadata() -> (Peer, MetadataAsked) {
     let asked = MetadataAsked::default();
     let peer = Peer::start({
@@ -757,7 +760,7 @@ async fn nothing_is_sent_on_a_connection_that_is_out_of_step() {
                     let first = produced.is_empty();
                     produced.push(number);
                     if first {
-                        // An answer that nobody asked for, in the same write.
+                        // A response without a request, in the same write.
                         let stray = [&8_i32.to_be_bytes()[..], &[0x7f; 8]].concat();
                         answer.as_mut().unwrap().extend(stray);
                     }
@@ -956,7 +959,8 @@ async fn closing_ends_a_poll() {
     assert_eq!(consumer.assignment(), [("t".into(), 0)]);
 }
 
-/// Two partitions: one that never runs out of records, one whose bytes are no batches. Says where a Fetch wants the former from.
+/// Two partitions: one that never runs out of records, one whose bytes are no batches. Returns the
+/// offset that a Fetch requests of the former.
 fn endless_and_broken(frame: &mut Frame, answer: &mut Option<Vec<u8>>) -> Option<i64> {
     if frame.api == Some(ApiKey::Metadata) {
         let bytes = answer.take().unwrap().split_off(4);
@@ -1164,7 +1168,8 @@ async fn a_pause_during_the_poll_of_an_iteration_loses_nothing() {
     paused.set(consumer.clone()).unwrap();
     let start = ("t".into(), 0, Start::Offset(0));
     consumer.assign([start]).unwrap();
-    // Each answer has one record: the poll shall find several, and two are there once the third is asked for.
+    // Each response has one record: the poll shall find several, and two are there once the third
+    // is requested.
     let third = async { while fetched_from.recv().await.unwrap() != Some(2) {} };
     tokio::time::timeout(5 * SECOND, third).await.unwrap();
     consumer.poll_to_iterate(5 * SECOND).await.unwrap();
@@ -1238,7 +1243,7 @@ async fn a_dead_address_is_told_at_once() {
     let config = settings(Role::Admin, &address, &[("client.id", "me")]);
     let runtime = Handle::current();
     let admin = Admin::new(config, &runtime, Some(Arc::clone(&events))).unwrap();
-    // The call has a minute; what keeps it from succeeding is told while it waits.
+    // The call has a minute; what keeps it from succeeding is reported while it waits.
     let call = admin.run(ListTopics::default(), None);
     let waked = tokio::select! {
         _ = call => panic!("there is nobody who could answer"),

@@ -46,7 +46,7 @@ fn run(test: impl Future<Output = ()>) {
     runtime.block_on(async { tokio::time::timeout(BOUND, test).await.expect("it hangs") });
 }
 
-/// Threads, descriptors and bytes in memory of this process, where the system tells.
+/// Threads, descriptors and bytes in memory of this process, where the system reports them.
 #[derive(Clone, Copy, Debug)]
 struct Held {
     threads: usize,
@@ -263,7 +263,8 @@ fn wait<F: Future>(future: F) -> F::Output {
     }
 }
 
-/// Sends one record at a time, each with its fate before the next, as long as `goes_on` says; their partitions and offsets.
+/// Sends one record at a time, each with its delivery result before the next, as long as `goes_on`
+/// is true; their partitions and offsets.
 fn send_one_by_one(producer: &Producer, goes_on: impl Fn(usize) -> bool) -> Vec<(i32, i64)> {
     let mut sent = Vec::new();
     while goes_on(sent.len()) {
@@ -335,7 +336,7 @@ fn a_thousand_reconnects_under_load_lose_nothing_and_leave_nothing_behind() {
         come_and_go(1, &broker.address().to_string()).await;
         let before = held();
         let forwarder = Forwarder::start(broker.address(), TIMES).await;
-        // The broker advertises its own address, and is reached through the forwarder all the same.
+        // The broker advertises its own address, and is still reached through the forwarder.
         let bootstrap = broker.address().to_string();
         let map = format!("{bootstrap}={}", forwarder.address);
         let quick = [
@@ -353,7 +354,7 @@ fn a_thousand_reconnects_under_load_lose_nothing_and_leave_nothing_behind() {
         let polling = tokio::spawn({
             let consumer = consumer.clone();
             async move {
-                // An error says that a broker is away for the moment.
+                // An error means that a broker is away for the moment.
                 while consumer
                     .poll(Duration::from_millis(100), None)
                     .await

@@ -99,7 +99,7 @@ fn api_keys(messages: &[Message]) -> String {
     }
     c.line("}");
     c.line("}");
-    c.line("/// Is the last of these served only where a broker was told to?");
+    c.line("/// Whether brokers serve the last version only if they are configured to.");
     c.line("pub const fn latest_version_unstable(self) -> bool {");
     let unstable: Vec<String> = requests
         .iter()
@@ -113,7 +113,7 @@ fn api_keys(messages: &[Message]) -> String {
     };
     c.line(&pattern);
     c.line("}");
-    c.line("/// Who answers it: `broker`, `controller`, `zkBroker` before 4.0; none where Kafka has given the API up.");
+    c.line("/// The listeners that serve it: `broker`, `controller`, `zkBroker` before 4.0; empty where Kafka has removed the API.");
     c.line("pub const fn listeners(self) -> &'static [&'static str] {");
     c.line("match self {");
     for (_, name, m) in &requests {

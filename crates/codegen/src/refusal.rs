@@ -338,8 +338,9 @@ impl<'a> Planner<'a, '_> {
         })
     }
 
-    /// The arrays of the request, the outermost first, whose elements an element of the response answers: those that fill
-    /// most of its names, then the nearest. Where none fills any, the only array that there is.
+    /// The arrays of the request, the outermost first, whose elements match an element of the
+    /// response: those that fill most of its names, then the nearest. Where none fills any, the
+    /// only array that there is.
     fn way(&self, element: &Struct, asked: &'a Struct, version: i16) -> Option<Way<'a>> {
         let mut ways = Vec::new();
         self.ways(asked, version, &Way::new(), &mut ways);
@@ -388,7 +389,8 @@ impl<'a> Planner<'a, '_> {
         }
     }
 
-    /// Where the request says what a plain field of the response names: the level, and the field there.
+    /// Where the request has the value for a plain field of the response: the level, and the field
+    /// there.
     fn asked(
         &self,
         s: &Struct,

@@ -1,7 +1,8 @@
 //! Parses the JSON files of `schemas/` and checks their form; [`crate::resolve`] checks their meaning.
 //!
-//! The notation is Kafka's (`clients/src/main/resources/common/message/README.md` there): ranges of versions such as
-//! `0-3` and `2+`, types such as `[]int32`. `schemas/README.md` says where the files come from.
+//! The notation is Kafka's (`clients/src/main/resources/common/message/README.md` there): ranges of
+//! versions such as `0-3` and `2+`, types such as `[]int32`. `schemas/README.md` describes where
+//! the files come from.
 
 use std::fmt;
 use std::fs;
@@ -220,9 +221,9 @@ impl<'de> Deserialize<'de> for Type {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MessageType {
-    /// A client asks.
+    /// Sent by a client.
     Request,
-    /// A broker answers.
+    /// Sent by a broker.
     Response,
     /// What stands before each of these.
     Header,
@@ -257,7 +258,7 @@ pub struct Field {
     pub tagged_versions: Versions,
     /// The versions in which it is written compactly, where they are not the message's.
     pub flexible_versions: Option<Versions>,
-    /// The value where nothing was written; `Some(Null)` says null.
+    /// The value where nothing was written; `Some(Null)` is null.
     #[serde(default, deserialize_with = "present")]
     pub default: Option<serde_json::Value>,
     /// Is it ignorable: may it be dropped silently if a version lacks it?
@@ -338,7 +339,7 @@ pub struct RefusalRow {
     /// The versions that the row is for; all where none are written.
     #[serde(default = "all_versions")]
     pub versions: Versions,
-    /// What the field holds; `Some(Null)` says null.
+    /// What the field holds; `Some(Null)` is null.
     #[serde(default, deserialize_with = "present")]
     pub value: Option<serde_json::Value>,
     /// The fields or arrays of the request that it is taken from, by name.

@@ -1,7 +1,7 @@
 //! A message, and a version of it, is added by one JSON file: an invented one is generated, compiled with the primitives of
 //! `ottla-protocol` and run, then its file alone is edited, and its new version is spoken too.
 
-// What stands outside the test function is test all the same.
+// What is outside the test function is still test code.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 use std::path::{Path, PathBuf};

@@ -1,13 +1,13 @@
 //! How requests of invented schemas are refused, and which rows of `refusals.json` are no use.
 
-// What stands outside the test functions is test all the same.
+// What is outside the test functions is still test code.
 #![allow(clippy::unwrap_used)]
 
 use ottla_codegen::schema::RefusalRow;
 use ottla_codegen::{emit, refusal, resolve, schema};
 use serde_json::{Value, json};
 
-/// Asks about shelves and their books; version 0 asks about books alone.
+/// Requests shelves and their books; version 0 requests books alone.
 fn messages() -> Vec<schema::Message> {
     let written = json!([
         {"name": "LendRequest", "type": "request", "apiKey": 0, "listeners": ["broker"], "validVersions": "0-2", "fields": [
@@ -58,7 +58,7 @@ fn a_row_says_what_the_schemas_do_not() {
         {"at": "LendResponse.Books.Days", "value": 7, "reason": "a week"},
     ]))
     .unwrap();
-    assert!(source.contains("answer.days = 7;"), "{source}");
+    assert!(source.contains("response.days = 7;"), "{source}");
     assert!(source.contains("asked1.number.clone()"), "{source}");
 }
 

@@ -1,5 +1,5 @@
 //! Builders of Arrow columns.
-#![allow(unsafe_code)] // rows are added without a look at the room for each
+#![allow(unsafe_code)] // rows are added without a capacity check for each
 
 use std::sync::Arc;
 
@@ -34,14 +34,15 @@ impl Bytes {
 
     pub(crate) fn push(&mut self, value: Option<&[u8]>) {
         self.reserve(1, value.map_or(0, <[u8]>::len));
-        // SAFETY: room for it was just made.
+        // SAFETY: space for it was just reserved.
         unsafe { self.push_within(value) }
     }
 
     /// Adds a row without a capacity check.
     ///
     /// # Safety
-    /// [`Self::reserve`] reserved room for this row, for all rows pushed since then, and for their bytes.
+    /// [`Self::reserve`] reserved space for this row, for all rows pushed since then, and for their
+    /// bytes.
     #[inline(always)]
     pub(crate) unsafe fn push_within(&mut self, value: Option<&[u8]>) {
         let data = &mut self.column.data;
@@ -49,7 +50,8 @@ impl Bytes {
         match value {
             Some(value) => {
                 debug_assert!(value.len() <= data.capacity() - length);
-                // SAFETY: there is room behind the length, as the caller promises; what is written there is counted.
+                // SAFETY: there is space behind the length, as the caller promises; what is written
+                // there is counted.
                 unsafe {
                     let end = data.as_mut_ptr().add(length);
                     end.copy_from_nonoverlapping(value.as_ptr(), value.len());
@@ -162,7 +164,8 @@ impl Headers {
 pub(crate) unsafe fn append_within<T: Copy>(to: &mut Vec<T>, value: T) {
     let length = to.len();
     debug_assert!(length < to.capacity());
-    // SAFETY: there is room behind the length, as the caller promises; what is written there is counted.
+    // SAFETY: there is space behind the length, as the caller promises; what is written there is
+    // counted.
     unsafe {
         to.as_mut_ptr().add(length).write(value);
         to.set_len(length + 1);

@@ -52,9 +52,10 @@ pub fn decode(
     Decoder::new(copying, source, memory, records.len(), false).decode(records)
 }
 
-/// As [`decode`], but ends before the first record that columns cannot show, whose header has a key that is not UTF-8:
-/// [`Columns::next_offset`] is its offset then. That record is an error only if it is the one at
-/// [`FetchedPartition::fetch_offset`], so that a second call from there says what is wrong with it.
+/// As [`decode`], but ends before the first record that columns cannot show, whose header has a key
+/// that is not UTF-8: [`Columns::next_offset`] is its offset then. That record is an error only if
+/// it is the one at [`FetchedPartition::fetch_offset`], so that a second call from there returns
+/// the error.
 ///
 /// # Errors
 /// As [`decode`].
@@ -236,7 +237,8 @@ impl<'a, F: Fill> Decoder<'a, F> {
                 Err(error) => return Err(error),
             };
             if record.offset >= self.next_offset {
-                // SAFETY: room was made for as many records as the iterator gives, with all their bytes.
+                // SAFETY: space was reserved for as many records as the iterator gives, with all
+                // their bytes.
                 unsafe { self.row(&record) };
             }
         }
@@ -290,7 +292,8 @@ impl<'a, F: Fill> Decoder<'a, F> {
         if !self.source.check_crcs {
             records = records.without_crcs();
         }
-        // What a wrapper holds lies after the entry before it, ascends, and ends with its own offset.
+        // The offsets in a wrapper are after the entry before it, ascend, and end with its own
+        // offset.
         let mut due = self.end.unwrap_or(i64::MIN);
         for (index, record) in records.enumerate() {
             let record = record?;
@@ -305,7 +308,7 @@ impl<'a, F: Fill> Decoder<'a, F> {
             if record.offset >= self.next_offset {
                 let bytes = record.key.map_or(0, <[u8]>::len) + record.value.map_or(0, <[u8]>::len);
                 self.reserve(1, bytes);
-                // SAFETY: room was just made for it.
+                // SAFETY: space was just reserved for it.
                 unsafe { self.row(&record) };
             }
         }
@@ -342,7 +345,7 @@ impl<'a, F: Fill> Decoder<'a, F> {
         Ok(())
     }
 
-    /// Notes what the entry just read says about all its rows.
+    /// Notes what the entry just read has for all its rows.
     fn end_run(&mut self, timestamp_type: i32, leader_epoch: i32) {
         let run = Run {
             end: self.offsets.len(),
@@ -366,7 +369,7 @@ impl<'a, F: Fill> Decoder<'a, F> {
         (rows + rows / 16).min(self.bytes / 16)
     }
 
-    /// Reserves room for rows whose keys and values take this number of bytes together.
+    /// Reserves space for rows whose keys and values take this number of bytes together.
     fn reserve(&mut self, rows: usize, bytes: usize) {
         self.fill.reserve(rows, bytes);
         self.offsets.reserve(rows);
@@ -376,7 +379,7 @@ impl<'a, F: Fill> Decoder<'a, F> {
     /// Adds a row.
     ///
     /// # Safety
-    /// [`Self::reserve`] reserved room for it.
+    /// [`Self::reserve`] reserved space for it.
     #[inline(always)]
     unsafe fn row(&mut self, record: &Record<'_>) {
         let headers = record.headers();
@@ -391,7 +394,8 @@ impl<'a, F: Fill> Decoder<'a, F> {
         }
     }
 
-    /// Names the limit of all batches together; the rest that was left for this batch says little.
+    /// Names the limit of all batches together; the rest that was left for this batch would not
+    /// help the reader.
     fn with_whole_limit(&self, mut cause: RecordsError) -> RecordsError {
         if let RecordsError::Compression {
             source: CompressionError::TooLarge { limit, .. },

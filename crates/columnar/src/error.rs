@@ -80,7 +80,7 @@ pub enum ColumnarError {
         /// The name.
         name: &'static str,
     },
-    /// A text of a table to send is not UTF-8, whatever its type says.
+    /// A text of a table to send is not UTF-8, although its type is text.
     #[error("row {row} of the data to send: {what} is not UTF-8")]
     NotUtf8 {
         /// The row, counted from 0.
@@ -88,7 +88,7 @@ pub enum ColumnarError {
         /// Which text.
         what: &'static str,
     },
-    /// A timestamp of a table to send is none that a record can have.
+    /// A timestamp of a table to send is out of the range of a record.
     #[error(
         "row {row} of the data to send: the timestamp {value}{unit} is before 1970 UTC, or has more milliseconds than 64 bits hold"
     )]

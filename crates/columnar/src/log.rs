@@ -10,7 +10,7 @@ use crate::decode::{FetchedPartition, decode};
 use crate::error::ColumnarError;
 use crate::memory::Memory;
 
-/// Bytes that a row takes beside its key, value and headers.
+/// Bytes that a row takes besides its key, value and headers.
 const ROW: usize = 24;
 
 /// Which records of a partition's log are wanted.
@@ -106,7 +106,7 @@ impl LogPart {
                 part.columns.extend(columns);
                 part.used = used;
             }
-            // One entry alone tells which it is; and each has the whole limit.
+            // Only entries that are read alone show which one it is; and each has the whole limit.
             Err(_) => part.one_by_one(bytes, &whole, due, range, memory),
         }
         part

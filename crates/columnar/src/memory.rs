@@ -40,7 +40,7 @@ impl Memory {
         self.scratch.clear();
     }
 
-    /// A buffer for a column, with room for at least this number of bytes.
+    /// A buffer for a column, with space for at least this number of bytes.
     pub(crate) fn column(&self, bytes: usize) -> Column {
         if bytes < SMALL {
             if self.small_in_a_row.fetch_add(1, Ordering::Relaxed) >= CALM {

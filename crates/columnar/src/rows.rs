@@ -28,11 +28,12 @@ const HEADERS: &str = "a list of structs with a key of type string and a value o
 
 /// The columns that are sent.
 const SENT: [&str; 6] = ["value", "key", "topic", "partition", "timestamp", "headers"];
-/// Columns of a batch that was received, which the broker or the topic sets anew; and the index that pandas puts beside a table.
+/// Columns of a batch that was received, which the broker or the topic sets again; and the index
+/// that pandas adds to a table.
 const PASSED_OVER: [&str; 2] = ["offset", "timestampType"];
 const PANDAS_INDEX: &str = "__index_level_";
 
-/// Whether tables of these columns can be sent, as [`rows`] says.
+/// Whether tables of these columns can be sent, by the rules of [`rows`].
 ///
 /// # Errors
 /// As [`rows`], but for what depends on the rows.
@@ -85,7 +86,7 @@ pub fn rows(batch: &RecordBatch) -> Result<Rows, ColumnarError> {
     Ok(rows)
 }
 
-/// A column with a name that is none of the known ones, or that another one has, would be lost in silence.
+/// A column with an unknown name, or with the name of another one, would be lost in silence.
 fn check_names(schema: &Schema) -> Result<(), ColumnarError> {
     let count = |name: &str| {
         let fields = schema.fields().iter();
@@ -444,7 +445,7 @@ impl HeaderLists {
     }
 }
 
-/// Arrow data of another library only says that its strings are UTF-8.
+/// Arrow data of another library claims that its strings are UTF-8, which nobody has checked.
 fn is_utf8(text: &[u8]) -> bool {
     std::str::from_utf8(text).is_ok()
 }

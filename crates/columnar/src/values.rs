@@ -70,13 +70,14 @@ pub(crate) trait Fill {
     /// The keys and values that follow are slices of this payload.
     fn payload(&mut self, codec: Compression, payload: &[u8]);
 
-    /// Reserves room for rows whose keys and values take this number of bytes together.
+    /// Reserves space for rows whose keys and values take this number of bytes together.
     fn reserve(&mut self, rows: usize, bytes: usize);
 
     /// Adds a row.
     ///
     /// # Safety
-    /// [`Self::reserve`] reserved room for this row, for all rows pushed since then, and for their bytes.
+    /// [`Self::reserve`] reserved space for this row, for all rows pushed since then, and for their
+    /// bytes.
     unsafe fn push_within(&mut self, key: Option<&[u8]>, value: Option<&[u8]>);
 
     /// The keys and the values.

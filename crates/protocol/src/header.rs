@@ -4,9 +4,10 @@
 //! the correlation id. The version of the header follows from the API and its version
 //! ([`ApiKey::request_header_version`], [`ApiKey::response_header_version`]).
 //!
-//! Two kinds of frame have no header: the SASL tokens of 0.9, which come first on a connection, and those that follow a
-//! SaslHandshake of version 0 (from 0.10 on). Such a frame holds only the token, in both directions, until the exchange
-//! ends; then frames are messages again. From 1.0 on SaslAuthenticate can carry the tokens instead (handshake 1).
+//! Two kinds of frame have no header: the SASL tokens of 0.9, which come first on a connection, and
+//! those that follow a SaslHandshake of version 0 (since 0.10). Such a frame holds only the token,
+//! in both directions, until the exchange ends; then frames are messages again. Since 1.0
+//! SaslAuthenticate can carry the tokens instead (handshake 1).
 //!
 //! Reference: <https://kafka.apache.org/protocol#protocol_messages>, <https://kafka.apache.org/protocol#sasl_handshake>,
 //! KIP-43, KIP-152, KIP-482, KIP-511.
@@ -117,8 +118,9 @@ fn frame<H: Message, M: Message>(
 
 /// Decodes the header of a request frame (without its length), and returns a reader at the body.
 ///
-/// It also decodes the header of an unknown request, so that a broker can answer it: for an unknown key as header version 1,
-/// whose fields begin every later version, and for an unknown version as the newest one of the API.
+/// It also decodes the header of an unknown request, so that a broker can respond to it: for an
+/// unknown key as header version 1, whose fields begin every later version, and for an unknown
+/// version as the newest one of the API.
 ///
 /// # Errors
 /// The bytes are not a request header.
@@ -159,8 +161,9 @@ pub fn decode_response<R: Response>(version: i16, frame: Bytes) -> Result<(i32, 
 /// Decodes the correlation id and the response at the start of a frame (without its length), and counts the bytes after them: a
 /// client ignores those, because the response is complete.
 ///
-/// A broker that does not know the version of an ApiVersions request answers error 35 in a body of version 0; such a body
-/// is read as version 0 (KIP-511). The caller asks again with a version that it names, or 0.
+/// A broker that does not know the version of an ApiVersions request returns error 35 in a body of
+/// version 0; such a body is read as version 0 (KIP-511). The caller sends the request again with a
+/// version that it names, or 0.
 ///
 /// # Errors
 /// As for [`Message::decode`].

@@ -50,7 +50,8 @@ pub trait Refuse: Request {
     /// The response of this version, with the error in every place for it. For a version outside of [`Message::VERSIONS`] the
     /// response cannot be encoded.
     ///
-    /// It also answers a Produce request with acks 0; the caller must know that its sender does not wait for a response.
+    /// It also makes a response to a Produce request with acks 0; the caller must know that its
+    /// sender does not wait for one.
     fn error_response(&self, version: i16, refusal: &Refusal) -> Self::Response;
 }
 

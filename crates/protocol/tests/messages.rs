@@ -1,9 +1,10 @@
-//! Every message at every version against what Kafka's own classes write: `tests/conformance/README.md` says what stands
-//! in the files and what must hold. `cargo test -p ottla-protocol --test messages -- --nocapture` prints the counts.
+//! Every message at every version against what Kafka's own classes write:
+//! `tests/conformance/README.md` describes the files and the checks. `cargo test -p ottla-protocol
+//! --test messages -- --nocapture` prints the counts.
 //!
 //! `OTTLA_CORPUS=DIR` reads the `schemas-*.jsonl.gz` of another folder, which `tests/conformance/test_fresh.py` makes.
 
-// What stands outside the test function is test all the same.
+// What is outside the test function is still test code.
 #![allow(clippy::print_stdout, clippy::unwrap_used, clippy::indexing_slicing)]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -95,7 +96,7 @@ fn encoded<M: Message>(message: &M, version: i16) -> Result<Bytes, FormError> {
     Ok(written)
 }
 
-/// One line, checked as its kind asks for. What comes out is what to count it as.
+/// One line, checked by the rules of its kind. What comes out is what to count it as.
 struct Check<'a> {
     line: &'a Value,
     version: i16,

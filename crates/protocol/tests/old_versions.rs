@@ -1,7 +1,7 @@
-//! The layouts that only old jars and the protocol guides of 0.8 to 0.10 tell, written out by hand. Their values in bulk
-//! are in `tests/conformance/schemas-old-jars.jsonl.gz`.
+//! The layouts that are only in old jars and the protocol guides of 0.8 to 0.10, written out by
+//! hand. Their values in bulk are in `tests/conformance/schemas-old-jars.jsonl.gz`.
 
-// What stands outside the test functions is test all the same.
+// What is outside the test functions is still test code.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 use bytes::Bytes;
@@ -272,7 +272,7 @@ fn leader_and_isr_0_stop_replica_0_and_update_metadata_0_are_there() {
             "ungroupedPartitions": [{"topicName": "t", "partitionIndex": 0}]}),
         "i32:1 i32:1 i8:1 i32:1 text:t i32:0",
     );
-    // The answers are of one form.
+    // The responses are of one form.
     for (name, list) in [
         ("LeaderAndIsrResponse", "partitionErrors"),
         ("StopReplicaResponse", "partitionErrors"),

@@ -1,9 +1,10 @@
-//! How requests are refused, against Kafka's own `AbstractRequest.getErrorResponse`: `tests/conformance/README.md` says what
-//! stands in the file. `cargo test -p ottla-protocol --test refusals -- --nocapture` prints the counts.
+//! How requests are refused, against Kafka's own `AbstractRequest.getErrorResponse`:
+//! `tests/conformance/README.md` describes the file. `cargo test -p ottla-protocol --test refusals
+//! -- --nocapture` prints the counts.
 //!
 //! `OTTLA_CORPUS=DIR` reads the corpora of another folder, which `tests/conformance/test_fresh.py` makes.
 
-// What stands outside the test functions is test all the same.
+// What is outside the test functions is still test code.
 #![allow(
     clippy::print_stdout,
     clippy::unwrap_used,
@@ -26,12 +27,12 @@ const ALL: Versions = Versions {
     max: i16::MAX,
 };
 
-/// Where an answer of ours is not Kafka's, and meant to be so.
+/// Where a response of ours is not Kafka's, and meant to be so.
 struct Different {
     why: &'static str,
     apis: &'static [ApiKey],
     versions: Versions,
-    /// Takes the difference out of both answers, ours first.
+    /// Takes the difference out of both responses, ours first.
     even: fn(&mut Value, &mut Value),
 }
 
@@ -274,7 +275,7 @@ fn response(api: ApiKey, version: i16, bytes: &Bytes) -> Value {
     value
 }
 
-/// The answers are the same but for differences that are listed: which ones.
+/// The responses are the same but for differences that are listed: which ones.
 fn differences(
     api: ApiKey,
     version: i16,
@@ -314,8 +315,8 @@ fn requests_are_refused_as_kafka_refuses_them() {
         let version = line["v"].as_i64().unwrap() as i16;
         let request = unhex(&line["request"]);
         if line.get("unparsed").is_some() {
-            // Numbers that Kafka knows nothing of, or nulls that its request class does not expect: the bytes are a request all
-            // the same, and are answered.
+            // Numbers that Kafka does not know, or nulls that its request class does not expect:
+            // the bytes are still a request, and get a response.
             let refusal = Refusal::from(ErrorCode::INVALID_REQUEST);
             response(api, version, &refuse(api, version, &request, &refusal));
             unparsed += 1;
@@ -330,11 +331,12 @@ fn requests_are_refused_as_kafka_refuses_them() {
             };
             let ours = refuse(api, version, &request, &refusal);
             if answer.get("none").is_some() {
-                // Acks 0: nobody waits for an answer. We give one, and its caller looks at acks.
+                // Acks 0: nobody waits for a response. We make one, and its caller looks at acks.
                 assert_eq!(api, ApiKey::Produce);
                 none += 1;
             } else if answer.get("throws").is_some() {
-                // Kafka stumbles over null records, and over no list of users; we answer what there is to answer.
+                // Kafka fails on null records, and on a missing list of users; we respond with what
+                // there is.
                 assert!(
                     [ApiKey::Produce, ApiKey::DescribeUserScramCredentials].contains(&api),
                     "{api}"
@@ -393,7 +395,7 @@ fn requests_are_refused_as_kafka_refuses_them() {
 /// APIs and versions whose response has no place for an error, whatever was asked.
 const NO_PLACE: &[(ApiKey, Versions)] = &[(ApiKey::DescribeLogDirs, Versions { min: 0, max: 2 })];
 
-/// Is the code in the answer?
+/// Is the code in the response?
 fn says(value: &Value, code: i16) -> bool {
     match value {
         Value::Object(fields) => fields.iter().any(|(key, field)| {

@@ -340,7 +340,7 @@ impl Column {
         Ok(())
     }
 
-    /// A null row, whatever the schema says: for what stands under a null.
+    /// A null row, whatever the schema allows: for the children of a null.
     pub(crate) fn push_null(&mut self) {
         match &mut self.values {
             Values::Null => {}

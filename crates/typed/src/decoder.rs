@@ -15,10 +15,11 @@ use crate::frame::{Framed, Framing, SchemaId};
 use crate::protobuf::{self, Protobuf};
 use crate::{csv, json};
 
-/// How many schemas one batch makes a decoder ask for: any record can name any id, and each costs a question.
+/// The most schemas that one batch makes a decoder request: any record can name any id, and each
+/// costs a request.
 pub const MOST_NEW_IDS: usize = 1_000;
 
-/// How many rows tell the columns of all.
+/// How many rows the columns are inferred from.
 const MOST_INFERRED: usize = 1_000;
 
 /// Ids that have no schema now, and why: their rows are bad. A later batch may find that they have one.
@@ -205,7 +206,7 @@ impl Decoder {
             (None, Framing::Confluent) => None,
             (None, Framing::Plain) => {
                 return Err(SchemaError::new(
-                    "Avro data does not tell its schema: pass the writer's schema, or a registry if values begin with a schema id",
+                    "Avro data does not contain its schema: pass the writer's schema, or a registry if values begin with a schema id",
                 ));
             }
         };
@@ -579,7 +580,8 @@ impl Corrupt {
     }
 }
 
-/// The rows of a batch that are not bad, so that columns of records stand beside decoded ones with [`Mode::Drop`].
+/// The rows of a batch that are not bad, so that columns of records go next to decoded ones with
+/// [`Mode::Drop`].
 ///
 /// # Errors
 /// [`DecodeError::Arrow`] if the columns do not form a batch again.

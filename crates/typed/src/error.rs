@@ -22,7 +22,7 @@ pub enum DecodeError {
     /// A row does not decode, and the mode is [`Mode::Fail`](crate::Mode::Fail).
     #[error("row {}: {}", .0.row, .0)]
     Row(BadRow),
-    /// A column of text, bytes or lists passed 2 GiB, which its offsets of 32 bits cannot tell.
+    /// A column of text, bytes or lists passed 2 GiB, the limit of offsets of 32 bits.
     #[error("column {0} would take more than 2 GiB: decode a slice of the batch")]
     TooLarge(String),
     /// A row names a schema that was not brought yet, and the decode was to end at such a one.
@@ -71,7 +71,7 @@ struct Inner {
 /// Why it is not the row that is bad.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
-    /// The column has no room for more, whatever the row holds.
+    /// The column has no space for more, whatever the row holds.
     Full,
     /// The row's schema has to be brought first.
     UnknownSchema,
@@ -93,7 +93,7 @@ impl Bad {
         }))
     }
 
-    /// The column has no room for more, whatever the row holds.
+    /// The column has no space for more, whatever the row holds.
     #[cold]
     pub(crate) fn full() -> Self {
         Self::new("the column is full").ends(End::Full)

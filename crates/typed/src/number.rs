@@ -36,7 +36,7 @@ pub(crate) fn decimal(text: &str, wanted: DecimalType) -> Filled<i128> {
     if digits().next().is_none() || !digits().all(|digit| digit.is_ascii_digit()) {
         return Err(malformed());
     }
-    // So many digits of the text stand before the point of the unscaled value.
+    // This many digits of the text are before the point of the unscaled value.
     let kept = whole.len() as i64 + i64::from(exponent) + i64::from(scale);
     let mut unscaled = 0_i128;
     let mut seen = 0_i64;

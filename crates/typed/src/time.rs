@@ -18,8 +18,9 @@ pub(crate) struct Moment {
 }
 
 impl Moment {
-    /// Reads `2026`, `2026-11`, `2026-11-23`, `2026-11-23T09`, `2026-11-23 09:52:20.123456789+01:00` and what lies between: one or
-    /// two digits for all but the year and the fraction; the zone is `Z`, `UTC`, `UT`, `GMT`, or an offset of hours, minutes and
+    /// Reads `2026`, `2026-11`, `2026-11-23`, `2026-11-23T09`, `2026-11-23
+    /// 09:52:20.123456789+01:00` and the forms between them: one or two digits for all but the year
+    /// and the fraction; the zone is `Z`, `UTC`, `UT`, `GMT`, or an offset of hours, minutes and
     /// seconds. A time without zone is taken as UTC. Named regions are not read.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let mut scan = Scan(trimmed(text));

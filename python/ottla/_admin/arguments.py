@@ -120,7 +120,10 @@ def resources(
 def config_changes(
     changes: Mapping[Any, Mapping[str, str | None] | Iterable[AlterConfigOp]],
 ) -> list[SimpleNamespace]:
-    """Get resources with the changes of their configurations. In a mapping, None deletes."""
+    """Get resources with the changes of their configurations.
+
+    In a mapping, None deletes.
+    """
     made = []
     for of, given in changes.items():
         operations: Iterable[object] = given
@@ -156,7 +159,10 @@ def scram_alterations(given: Iterable[ScramUpsertion | ScramDeletion]) -> list[S
 
 
 def quota_filter(entity: Mapping[str, str | None]) -> list[SimpleNamespace]:
-    """Get the parts of an entity that a filter is about. The name `*` is any."""
+    """Get the parts of an entity that a filter is about.
+
+    The name `*` is any.
+    """
     return [SimpleNamespace(type=kind, name=name, any=name == "*") for kind, name in entity.items()]
 
 
@@ -187,7 +193,7 @@ def reset_target(
     """Get where offsets are reset to.
 
     Raises:
-        ArgumentError: Neither `to` nor `shift` says it, or both do.
+        ArgumentError: Neither `to` nor `shift` is given, or both are.
     """
     if (to is None) == (shift is None):
         raise ArgumentError("say where to: by `to`, or by `shift`")

@@ -62,7 +62,10 @@ def _dispatch(request: SaslRequest) -> None:
 
 
 def serve(request: SaslRequest) -> None:
-    """Serve a request, or fail it with the reason. Nothing is raised: the error belongs to the connection."""
+    """Serve a request, or fail it with the reason.
+
+    Nothing is raised: the error belongs to the connection.
+    """
     try:
         request.provider.answer(request)
     except Unavailable as error:

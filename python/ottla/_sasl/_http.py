@@ -61,7 +61,9 @@ def request(
     ca: str | None = None,
     timeout: float = TIMEOUT,
 ) -> Response:
-    """Make one request. It goes to no other host, even if the response is a redirect.
+    """Make one request.
+
+    It goes to no other host, even if the response is a redirect.
 
     Args:
         method: GET, PUT or POST.

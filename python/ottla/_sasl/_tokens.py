@@ -184,7 +184,10 @@ def _expiry(token: str, lifetime: float | None) -> float | None:
 
 
 def claimed_expiry(token: str) -> float | None:
-    """Return when a token expires, if it is a JWT with that claim (RFC 7519). It is not verified."""
+    """Return when a token expires, if it is a JWT with that claim (RFC 7519).
+
+    It is not verified.
+    """
     parts = token.split(".")
     if len(parts) != 3:
         return None

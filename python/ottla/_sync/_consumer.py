@@ -80,7 +80,7 @@ class Consumer(_ottla.SyncConsumer):
     __slots__ = ()
 
     def assign(self, partitions: Iterable[Partition]) -> None:
-        """Reads these partitions and no others.
+        """Read these partitions and no others.
 
         Args:
             partitions: `TopicPartition`s or `(topic, partition)` pairs. A partition with an offset is read from that
@@ -101,7 +101,9 @@ class Consumer(_ottla.SyncConsumer):
         on_revoke: Callable[[list[TopicPartition]], object] | None = None,
         on_lost: Callable[[list[TopicPartition]], object] | None = None,
     ) -> None:
-        """Joins the group `group.id`, and reads the partitions of these topics that it assigns. The first poll joins.
+        """Join the group `group.id`, and read the partitions of these topics that it assigns.
+
+        The first poll joins.
 
         Polls call the listeners on the thread that polls, before they return any further record. A listener may call
         the consumer, to seek or to commit, but not `poll`. If it raises, the poll raises that exception once, and the
@@ -131,7 +133,7 @@ class Consumer(_ottla.SyncConsumer):
         self._core.subscribe(topics, on_assign=on_assign, on_revoke=on_revoke, on_lost=on_lost)
 
     def unsubscribe(self, timeout: float | None = None) -> None:
-        """Leaves the group, after a last commit with `enable.auto.commit`; or clears the manual assignment.
+        """Leave the group, after a last commit with `enable.auto.commit`; or clear the manual assignment.
 
         Listeners are called, as by a poll; what they raise is raised at the end. Without a response in time the group
         removes the consumer after its session timeout.
@@ -149,7 +151,7 @@ class Consumer(_ottla.SyncConsumer):
         self._leave(self._core.unsubscribe, deadline)
 
     def commit(self, offsets: Offsets | None = None, *, wait: bool = True, timeout: float | None = None) -> None:
-        """Commits these offsets for the group.
+        """Commit these offsets for the group.
 
         Args:
             offsets: By partition, the offset of the next record to read, as an int or an `OffsetAndMetadata`. Without
@@ -174,7 +176,7 @@ class Consumer(_ottla.SyncConsumer):
     def committed(
         self, partitions: Iterable[Partition] | None = None, timeout: float | None = None
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """Finds the offsets that the group has committed.
+        """Find the offsets that the group has committed.
 
         Args:
             partitions: `TopicPartition`s or `(topic, partition)` pairs; without it, those that are assigned.
@@ -194,7 +196,7 @@ class Consumer(_ottla.SyncConsumer):
         return found
 
     def group_metadata(self) -> GroupMetadata | None:
-        """Returns the consumer's membership in its group, as of its last assignment; None without a `group.id`.
+        """Return the consumer's membership in its group, as of its last assignment; None without a `group.id`.
 
         It stays the same after the group has removed the consumer, until the next assignment. The broker then rejects
         offsets that `send_offsets` adds to a transaction as this member.
@@ -205,15 +207,18 @@ class Consumer(_ottla.SyncConsumer):
         return self._core.group_metadata()
 
     def assignment(self) -> list[TopicPartition]:
-        """Lists the assigned partitions, sorted. Those of `topics` in the constructor appear with the first poll."""
+        """List the assigned partitions, sorted.
+
+        Those of `topics` in the constructor appear with the first poll.
+        """
         return self._core.assignment()
 
     def paused(self) -> list[TopicPartition]:
-        """Lists the partitions that are paused, sorted."""
+        """List the partitions that are paused, sorted."""
         return self._core.paused()
 
     def seek(self, partition: Partition, offset: int | OffsetAndMetadata | None = None) -> None:
-        """Sets the offset at which a partition is read next.
+        """Set the offset at which a partition is read next.
 
         Args:
             partition: A partition that is assigned.
@@ -228,7 +233,7 @@ class Consumer(_ottla.SyncConsumer):
         self._core.seek(partition, offset)
 
     def seek_to_beginning(self, partitions: Iterable[Partition] | None = None) -> None:
-        """Moves partitions to the first record that they hold.
+        """Move partitions to the first record that they hold.
 
         Args:
             partitions: Assigned partitions; without it, all assigned partitions and those of `topics` in the
@@ -241,7 +246,7 @@ class Consumer(_ottla.SyncConsumer):
         self._core.seek_to(partitions, end=False)
 
     def seek_to_end(self, partitions: Iterable[Partition] | None = None) -> None:
-        """Moves partitions to their end, after the last record.
+        """Move partitions to their end, after the last record.
 
         Args:
             partitions: Assigned partitions; without it, all assigned partitions and those of `topics` in the
@@ -254,7 +259,9 @@ class Consumer(_ottla.SyncConsumer):
         self._core.seek_to(partitions, end=True)
 
     def pause(self, partitions: Iterable[Partition]) -> None:
-        """Stops returning records of these partitions until `resume`. Other partitions are not affected.
+        """Stop returning records of these partitions until `resume`.
+
+        Other partitions are not affected.
 
         Args:
             partitions: Partitions that are assigned.
@@ -266,7 +273,7 @@ class Consumer(_ottla.SyncConsumer):
         self._core.pause(partitions)
 
     def resume(self, partitions: Iterable[Partition]) -> None:
-        """Returns records of these partitions again.
+        """Return records of these partitions again.
 
         Args:
             partitions: Partitions that are assigned.
@@ -278,7 +285,7 @@ class Consumer(_ottla.SyncConsumer):
         self._core.resume(partitions)
 
     def position(self, partition: Partition, timeout: float | None = None) -> int:
-        """Finds the offset of the next record.
+        """Find the offset of the next record.
 
         Args:
             partition: A partition that is assigned.
@@ -296,7 +303,7 @@ class Consumer(_ottla.SyncConsumer):
     def beginning_offsets(
         self, partitions: Iterable[Partition], timeout: float | None = None
     ) -> dict[TopicPartition, int]:
-        """Finds the first offset that each partition still holds.
+        """Find the first offset that each partition still holds.
 
         Args:
             partitions: `TopicPartition`s or `(topic, partition)` pairs; they need not be assigned.
@@ -310,7 +317,7 @@ class Consumer(_ottla.SyncConsumer):
         return offsets
 
     def end_offsets(self, partitions: Iterable[Partition], timeout: float | None = None) -> dict[TopicPartition, int]:
-        """Finds the offset after the last record of each partition.
+        """Find the offset after the last record of each partition.
 
         With `isolation.level=read_committed` it is the last stable offset, before which no transaction is open.
 
@@ -330,7 +337,7 @@ class Consumer(_ottla.SyncConsumer):
         timestamps: Mapping[TopicPartition, int | datetime] | Mapping[tuple[str, int], int | datetime],
         timeout: float | None = None,
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
-        """Finds the first record of each partition at or after a time.
+        """Find the first record of each partition at or after a time.
 
         Args:
             timestamps: Milliseconds since 1970 UTC, or datetimes with a time zone, by partition.
@@ -351,7 +358,7 @@ class Consumer(_ottla.SyncConsumer):
         return found
 
     def partitions_for(self, topic: str, timeout: float | None = None) -> list[int]:
-        """Lists the numbers of a topic's partitions, in order.
+        """List the numbers of a topic's partitions, in order.
 
         Args:
             topic: The topic's name.
@@ -365,7 +372,7 @@ class Consumer(_ottla.SyncConsumer):
         return partitions
 
     def lag(self, timeout: float | None = None) -> dict[TopicPartition, int]:
-        """Counts the offsets between the position and the end of each assigned partition.
+        """Count the offsets between the position and the end of each assigned partition.
 
         Args:
             timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `default.api.timeout.ms`.
@@ -378,7 +385,7 @@ class Consumer(_ottla.SyncConsumer):
         return lag
 
     def metrics(self) -> Metrics:
-        """Returns the client's current metrics, under the same names as in the Java client of Kafka.
+        """Return the client's current metrics, under the same names as in the Java client of Kafka.
 
         Rates, averages and maxima are about the last `metrics.num.samples` samples of `metrics.sample.window.ms` each;
         totals count from the beginning. docs/reference/metrics.md lists all metrics.
@@ -392,7 +399,7 @@ class Consumer(_ottla.SyncConsumer):
         return self._core.metrics()
 
     def client_instance_id(self, timeout: float | None = None) -> uuid.UUID:
-        """Requests the id under which this client pushes its metrics to brokers (KIP-714).
+        """Request the id under which this client pushes its metrics to brokers (KIP-714).
 
         Args:
             timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `default.api.timeout.ms`.
@@ -406,7 +413,7 @@ class Consumer(_ottla.SyncConsumer):
         return found
 
     def close(self, timeout: float | None = None) -> None:
-        """Leaves the group, if there is one, after a last commit with `enable.auto.commit`, and disconnects.
+        """Leave the group, if there is one, after a last commit with `enable.auto.commit`, and disconnect.
 
         The last commit covers all records that polls and loops have returned. A `with` block whose body raises commits
         less: no record of the last poll, and in a loop not the record that the body was working on. A consumer that is
@@ -438,7 +445,10 @@ class Consumer(_ottla.SyncConsumer):
             _reporting.finish(self._core, left(deadline))
 
     def _leave(self, leave: Callable[[float], Operation], deadline: float) -> None:
-        """Leave the group by repeating `leave`. All listeners are called, even if they raise."""
+        """Leave the group by repeating `leave`.
+
+        All listeners are called, even if they raise.
+        """
         failure: BaseException | None = None
         while leave(left(deadline)).wait():
             try:

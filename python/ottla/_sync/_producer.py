@@ -62,7 +62,7 @@ class Producer(_ottla.SyncProducer):
         timestamps: Iterable[int | datetime | None] | int | datetime | None = None,
         headers: Iterable[Headers | None] | Headers | None = None,
     ) -> Deliveries:
-        """Sends many records in one call, which is far cheaper than one call of `send` per record.
+        """Send many records in one call, which is far cheaper than one call of `send` per record.
 
         Args:
             topic: The topic's name.
@@ -86,7 +86,7 @@ class Producer(_ottla.SyncProducer):
         return self._ended(self._core.send_many(topic, values, keys, partitions, timestamps, headers))
 
     def send_arrow(self, topic: str | None, data: ArrowArray | ArrowStream) -> Deliveries:
-        """Sends the rows of a table.
+        """Send the rows of a table.
 
         Args:
             topic: The topic's name; None takes each row's topic from the column `topic`.
@@ -126,7 +126,7 @@ class Producer(_ottla.SyncProducer):
         return ended
 
     def flush(self, timeout: float | None = None) -> None:
-        """Sends everything without lingering, and waits until each record sent so far is delivered or has failed.
+        """Send everything without lingering, and wait until each record sent so far is delivered or has failed.
 
         It also waits until the callbacks of these records that run on ottla's thread have returned.
 
@@ -142,7 +142,7 @@ class Producer(_ottla.SyncProducer):
             self._core.flush(timeout).wait()
 
     def transaction(self) -> Transaction:
-        """Makes a transaction, for a `with` statement.
+        """Make a transaction, for a `with` statement.
 
         It begins with the block, is committed at its end, and aborted if the block raises any exception. A
         commit that fails raises; the transaction is aborted then, unless it may have been committed. What was ended in
@@ -162,7 +162,7 @@ class Producer(_ottla.SyncProducer):
         return Transaction(self, self._core)
 
     def init_transactions(self, timeout: float | None = None, *, keep_prepared: bool = False) -> None:
-        """Gets the producer's identity, and ends what an earlier producer of the same `transactional.id` left open.
+        """Get the producer's identity, and end what an earlier producer of the same `transactional.id` left open.
 
         The earlier producer is fenced, if it still runs. `begin_transaction` calls this if needed.
 
@@ -183,7 +183,7 @@ class Producer(_ottla.SyncProducer):
         self._core.init_transactions(timeout, keep_prepared).wait()
 
     def begin_transaction(self, timeout: float | None = None) -> None:
-        """Opens a transaction: from here on records can be sent.
+        """Open a transaction: from here on records can be sent.
 
         It waits only if the producer has no identity yet, or if the outcome of its last transaction is unknown: it then
         finds that out first. What an earlier producer prepared is aborted, unless `complete_transaction` was called
@@ -201,7 +201,7 @@ class Producer(_ottla.SyncProducer):
         self._core.begin_transaction(timeout).wait()
 
     def send_offsets(self, offsets: Offsets, group: str | GroupMetadata, timeout: float | None = None) -> None:
-        """Makes offsets of a consumer group part of the transaction: they take effect when it is committed.
+        """Make offsets of a consumer group part of the transaction: they take effect when it is committed.
 
         Args:
             offsets: By partition, the offset of the next record to read, as an int or an `OffsetAndMetadata`.
@@ -218,7 +218,7 @@ class Producer(_ottla.SyncProducer):
         self._core.send_offsets(offsets, group, timeout).wait()
 
     def commit_transaction(self, timeout: float | None = None) -> None:
-        """Delivers the records of the transaction, and commits it with its offsets: all of it takes effect, at once.
+        """Deliver the records of the transaction, and commit it with its offsets: all of it takes effect, at once.
 
         Args:
             timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `max.block.ms`.
@@ -237,7 +237,9 @@ class Producer(_ottla.SyncProducer):
         self._core.commit_transaction(timeout).wait()
 
     def abort_transaction(self, timeout: float | None = None) -> None:
-        """Aborts the transaction: nothing of it takes effect. Records that were not sent yet fail.
+        """Abort the transaction: nothing of it takes effect.
+
+        Records that were not sent yet fail.
 
         Args:
             timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `max.block.ms`.
@@ -255,7 +257,7 @@ class Producer(_ottla.SyncProducer):
         self._core.abort_transaction(timeout).wait()
 
     def prepare_transaction(self, timeout: float | None = None) -> PreparedTransaction:
-        """Delivers the records of the transaction, which from then on can only be ended: the first half of KIP-939.
+        """Deliver the records of the transaction, which from then on can only be ended: the first half of KIP-939.
 
         The transaction waits for `commit_transaction`, `abort_transaction` or `complete_transaction`, here or in a
         later process, for as long as that takes: no broker aborts it, nor does `close`. Readers of committed records
@@ -289,7 +291,7 @@ class Producer(_ottla.SyncProducer):
     def complete_transaction(
         self, prepared: PreparedTransaction | str | None, *, commit: bool = True, timeout: float | None = None
     ) -> bool | None:
-        """Ends the prepared transaction: commits it if it is `prepared`, else aborts it (KIP-939).
+        """End the prepared transaction: commit it if it is `prepared`, else abort it (KIP-939).
 
         After a crash, call it on a new producer with the same `transactional.id`, and with the token that was last
         written down. A transaction of the old producer with another token was never decided, so it is aborted. To
@@ -324,7 +326,7 @@ class Producer(_ottla.SyncProducer):
         return committed
 
     def metrics(self) -> Metrics:
-        """Returns the client's current metrics, under the same names as in the Java client of Kafka.
+        """Return the client's current metrics, under the same names as in the Java client of Kafka.
 
         Rates, averages and maxima are about the last `metrics.num.samples` samples of `metrics.sample.window.ms` each;
         totals count from the beginning. docs/reference/metrics.md lists all metrics.
@@ -338,7 +340,7 @@ class Producer(_ottla.SyncProducer):
         return self._core.metrics()
 
     def client_instance_id(self, timeout: float | None = None) -> uuid.UUID:
-        """Requests the id under which this client pushes its metrics to brokers (KIP-714).
+        """Request the id under which this client pushes its metrics to brokers (KIP-714).
 
         Args:
             timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `default.api.timeout.ms`.
@@ -352,7 +354,9 @@ class Producer(_ottla.SyncProducer):
         return found
 
     def close(self, timeout: float | None = None) -> None:
-        """Flushes, then disconnects. Records undelivered when the time is up fail. Closing twice does no harm.
+        """Flush, then disconnect.
+
+        Records undelivered when the time is up fail. Closing twice does no harm.
 
         Args:
             timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `close.timeout.ms`.
@@ -368,7 +372,7 @@ class Producer(_ottla.SyncProducer):
             _reporting.finish(self._core, left_of(deadline))
 
     def partitions_for(self, topic: str, timeout: float | None = None) -> list[int]:
-        """Lists the numbers of a topic's partitions, in order.
+        """List the numbers of a topic's partitions, in order.
 
         Args:
             topic: The topic's name.

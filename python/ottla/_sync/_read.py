@@ -63,7 +63,7 @@ def read(
     config: Mapping[str, ConfigValue] | None = None,
     **properties: Unpack[keywords.ConsumerProperties],
 ) -> Any:
-    """Reads what a topic holds now, or a part of it, as one batch or as a stream of Arrow record batches.
+    """Read what a topic holds now, or a part of it, as one batch or as a stream of Arrow record batches.
 
     It does not wait for new records. A time is milliseconds since 1970 UTC, a datetime with a time zone, or a timedelta
     before now. In each partition it means the first record at or after it: where records are not in the order of their

@@ -81,7 +81,9 @@ class ShareConsumer:
         self._reports = _reporting.start(self._core, on_metrics)
 
     def subscribe(self, topics: str | Iterable[str]) -> None:
-        """Joins the group, and reads records of these topics and no others. The join begins at once.
+        """Join the group, and read records of these topics and no others.
+
+        The join begins at once.
 
         Args:
             topics: A topic, or several.
@@ -93,19 +95,21 @@ class ShareConsumer:
         self._core.subscribe(topics)
 
     def subscription(self) -> list[str]:
-        """Lists the topics that are subscribed to, sorted."""
+        """List the topics that are subscribed to, sorted."""
         return self._core.subscription()
 
     def assignment(self) -> list[TopicPartition]:
-        """Lists the partitions that this member takes records of at the moment, sorted; others may do so too."""
+        """List the partitions that this member takes records of at the moment, sorted; others may do so too."""
         return self._core.assignment()
 
     def lock_timeout(self) -> float | None:
-        """Returns the seconds for which brokers lock records for this member; None before the first records came."""
+        """Return the seconds for which brokers lock records for this member; None before the first records came."""
         return self._core.lock_timeout()
 
     def unsubscribe(self, timeout: float | None = None) -> None:
-        """Leaves the group. It sends pending acknowledgements; all other records are free for other members.
+        """Leave the group.
+
+        It sends pending acknowledgements; all other records are free for other members.
 
         Args:
             timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `default.api.timeout.ms`.
@@ -117,7 +121,7 @@ class ShareConsumer:
         self._report()
 
     def poll(self, timeout: float | None = 1.0, *, max_records: int | None = None) -> Batch:
-        """Waits for records, and returns as soon as there is one.
+        """Wait for records, and return as soon as there is one.
 
         It sends pending acknowledgements; with implicit acknowledgement, it accepts the records of the last poll.
 
@@ -150,14 +154,20 @@ class ShareConsumer:
         return batch
 
     def batches(self) -> Iterator[Batch]:
-        """Iterates over batches without end; none of them is empty. It waits while there are no records."""
+        """Iterate over batches without end; none of them is empty.
+
+        It waits while there are no records.
+        """
         while True:
             batch = self.poll(None)
             if len(batch):
                 yield batch
 
     def __iter__(self) -> Iterator[Record]:
-        """Iterates over records without end. Leaving the loop loses nothing: the next loop continues there."""
+        """Iterate over records without end.
+
+        Leaving the loop loses nothing: the next loop continues there.
+        """
         core = self._core
         while True:
             while (record := core.next_record()) is not None:
@@ -166,7 +176,9 @@ class ShareConsumer:
             core.poll_to_iterate().wait()
 
     def acknowledge(self, records: Batch | Record, kind: AcknowledgeKind = "accept", rows: Rows | None = None) -> None:
-        """Acknowledges records, with `share.acknowledgement.mode=explicit`. It does not wait.
+        """Acknowledge records, with `share.acknowledgement.mode=explicit`.
+
+        It does not wait.
 
         The next poll or commit sends the acknowledgements; until then they can be changed. "renew" restarts the lock of
         the records (KIP-1222), which can be acknowledged later.
@@ -187,7 +199,7 @@ class ShareConsumer:
         self._core.acknowledge(records, kind, rows)
 
     def commit(self, *, wait: bool = True, timeout: float | None = None) -> dict[TopicPartition, KafkaError | None]:
-        """Sends pending acknowledgements; with implicit acknowledgement, accepts what polls and loops have returned.
+        """Send pending acknowledgements; with implicit acknowledgement, accept what polls and loops have returned.
 
         Args:
             wait: Whether to wait for the responses. If not, failures are logged, and the result is empty.
@@ -209,7 +221,7 @@ class ShareConsumer:
         return found
 
     def set_acknowledgement_callback(self, callback: Callable[[list[Acknowledgement]], object] | None) -> None:
-        """Sets a function that is called with the results of acknowledgements, whether or not a commit waited for them.
+        """Set a function that is called with the results of acknowledgements, whether or not a commit waited for them.
 
         Args:
             callback: A function. `poll`, `commit`, `unsubscribe`, `close` and loops call it, on their thread. None ends
@@ -235,7 +247,7 @@ class ShareConsumer:
                 self._callback(outcomes)
 
     def metrics(self) -> Metrics:
-        """Returns the client's current metrics, under the same names as in the Java client of Kafka.
+        """Return the client's current metrics, under the same names as in the Java client of Kafka.
 
         Rates, averages and maxima are about the last `metrics.num.samples` samples of `metrics.sample.window.ms` each;
         totals count from the beginning. docs/reference/metrics.md lists all metrics.
@@ -249,7 +261,7 @@ class ShareConsumer:
         return self._core.metrics()
 
     def client_instance_id(self, timeout: float | None = None) -> uuid.UUID:
-        """Requests the id under which this client pushes its metrics to brokers (KIP-714).
+        """Request the id under which this client pushes its metrics to brokers (KIP-714).
 
         Args:
             timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `default.api.timeout.ms`.
@@ -263,7 +275,9 @@ class ShareConsumer:
         return found
 
     def close(self, timeout: float | None = None) -> None:
-        """Leaves the group as `unsubscribe` does, and disconnects. Closing twice does no harm.
+        """Leave the group as `unsubscribe` does, and disconnect.
+
+        Closing twice does no harm.
 
         With implicit acknowledgement too, records that no later poll or commit accepted are delivered again.
         So the records that a block was working on when its body raised are delivered again.

@@ -35,7 +35,7 @@ class Transaction:
         self._core = core
 
     def send_offsets(self, offsets: Offsets, group: str | GroupMetadata, timeout: float | None = None) -> None:
-        """Makes offsets of a group part of the transaction, as `Producer.send_offsets` does."""
+        """Make offsets of a group part of the transaction, as `Producer.send_offsets` does."""
         self._producer.send_offsets(offsets, group, timeout)
 
     def __enter__(self) -> Self:

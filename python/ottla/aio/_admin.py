@@ -42,7 +42,7 @@ class Admin(Topics, Configs, Groups, Transactions, Security, Cluster):
 
     If some of the topics, partitions, groups or the like of a call fail, the call raises the first error; its
     `failures` has the errors of all, and its `results` what the call would have returned of the others. All others were
-    done, also where the deadline passed. `may_be_done` of an error says whether its request may have been carried out.
+    done, also where the deadline passed. `may_be_done` of an error is true if its request may have been carried out.
 
     Example:
         ```python
@@ -67,7 +67,7 @@ class Admin(Topics, Configs, Groups, Transactions, Security, Cluster):
         self._reports = Reports(self._core, on_metrics)
 
     def metrics(self) -> Metrics:
-        """What the client measures of itself, at this moment, under the names of Kafka's Java client.
+        """Return the client's current metrics, under the same names as in the Java client of Kafka.
 
         Rates, averages and maxima are about the last `metrics.num.samples` samples of `metrics.sample.window.ms` each;
         totals count from the beginning. docs/reference/metrics.md lists all metrics.
@@ -81,7 +81,7 @@ class Admin(Topics, Configs, Groups, Transactions, Security, Cluster):
         return self._core.metrics()
 
     async def client_instance_id(self, timeout: float | None = None) -> uuid.UUID:
-        """Asks for the id that brokers know this client by, as the metrics that it pushes carry it (KIP-714).
+        """Request the id by which brokers know this client, which its pushed metrics carry (KIP-714).
 
         Args:
             timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `default.api.timeout.ms`.
@@ -89,13 +89,15 @@ class Admin(Topics, Configs, Groups, Transactions, Security, Cluster):
         Raises:
             UnsupportedError: The brokers take no metrics of clients, or `enable.metrics.push` is false.
             ClosedError: The client is closed.
-            KafkaError: No broker answered in time.
+            KafkaError: No broker responded in time.
         """
         found: uuid.UUID = await self._core.client_instance_id(timeout)
         return found
 
     async def close(self, timeout: float | None = None) -> None:
-        """Disconnects. Closing twice does no harm.
+        """Disconnect.
+
+        Closing twice does no harm.
 
         Args:
             timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits 5.

@@ -111,7 +111,7 @@ class Consumer:
         self._telling: object | None = None
 
     def assign(self, partitions: Iterable[Partition]) -> None:
-        """Reads these partitions and no others.
+        """Read these partitions and no others.
 
         Args:
             partitions: `TopicPartition`s or `(topic, partition)` pairs. A partition with an offset is read from that
@@ -132,7 +132,9 @@ class Consumer:
         on_revoke: Callable[[list[TopicPartition]], object] | None = None,
         on_lost: Callable[[list[TopicPartition]], object] | None = None,
     ) -> None:
-        """Joins the group `group.id`, and reads the partitions of these topics that it assigns. The first poll joins.
+        """Join the group `group.id`, and read the partitions of these topics that it assigns.
+
+        The first poll joins.
 
         Polls call the listeners in the task that polls, before they return any further record. A listener may call
         the consumer, to seek or to commit, but not `poll`, and may be async; `max.poll.interval.ms` is its deadline.
@@ -163,7 +165,7 @@ class Consumer:
         self._core.subscribe(topics, on_assign=on_assign, on_revoke=on_revoke, on_lost=on_lost)
 
     async def unsubscribe(self, timeout: float | None = None) -> None:
-        """Leaves the group, after a last commit with `enable.auto.commit`; or clears the manual assignment.
+        """Leave the group, after a last commit with `enable.auto.commit`; or clear the manual assignment.
 
         Listeners are called, as by a poll, but have no longer than is left of the call's time; what they raise is
         raised at the end. Without a response in time the group removes the consumer after its session timeout.
@@ -181,7 +183,7 @@ class Consumer:
         await self._leave(self._core.unsubscribe, deadline)
 
     async def commit(self, offsets: Offsets | None = None, *, wait: bool = True, timeout: float | None = None) -> None:
-        """Commits these offsets for the group.
+        """Commit these offsets for the group.
 
         Args:
             offsets: By partition, the offset of the next record to read, as an int or an `OffsetAndMetadata`. Without
@@ -206,7 +208,7 @@ class Consumer:
     async def committed(
         self, partitions: Iterable[Partition] | None = None, timeout: float | None = None
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """Finds the offsets that the group has committed.
+        """Find the offsets that the group has committed.
 
         Args:
             partitions: `TopicPartition`s or `(topic, partition)` pairs; without it, those that are assigned.
@@ -226,7 +228,7 @@ class Consumer:
         return found
 
     def group_metadata(self) -> GroupMetadata | None:
-        """Returns the consumer's membership in its group, as of its last assignment; None without a `group.id`.
+        """Return the consumer's membership in its group, as of its last assignment; None without a `group.id`.
 
         It stays the same after the group has removed the consumer, until the next assignment. The broker then rejects
         offsets that `send_offsets` adds to a transaction as this member.
@@ -237,15 +239,18 @@ class Consumer:
         return self._core.group_metadata()
 
     def assignment(self) -> list[TopicPartition]:
-        """Lists the assigned partitions, sorted. Those of `topics` in the constructor appear with the first poll."""
+        """List the assigned partitions, sorted.
+
+        Those of `topics` in the constructor appear with the first poll.
+        """
         return self._core.assignment()
 
     def paused(self) -> list[TopicPartition]:
-        """Lists the partitions that are paused, sorted."""
+        """List the partitions that are paused, sorted."""
         return self._core.paused()
 
     def seek(self, partition: Partition, offset: int | OffsetAndMetadata | None = None) -> None:
-        """Sets the offset at which a partition is read next.
+        """Set the offset at which a partition is read next.
 
         Args:
             partition: A partition that is assigned.
@@ -260,7 +265,7 @@ class Consumer:
         self._core.seek(partition, offset)
 
     def seek_to_beginning(self, partitions: Iterable[Partition] | None = None) -> None:
-        """Moves partitions to the first record that they hold.
+        """Move partitions to the first record that they hold.
 
         Args:
             partitions: Assigned partitions; without it, all assigned partitions and those of `topics` in the
@@ -273,7 +278,7 @@ class Consumer:
         self._core.seek_to(partitions, end=False)
 
     def seek_to_end(self, partitions: Iterable[Partition] | None = None) -> None:
-        """Moves partitions to their end, after the last record.
+        """Move partitions to their end, after the last record.
 
         Args:
             partitions: Assigned partitions; without it, all assigned partitions and those of `topics` in the
@@ -286,7 +291,9 @@ class Consumer:
         self._core.seek_to(partitions, end=True)
 
     def pause(self, partitions: Iterable[Partition]) -> None:
-        """Stops returning records of these partitions until `resume`. Other partitions are not affected.
+        """Stop returning records of these partitions until `resume`.
+
+        Other partitions are not affected.
 
         Args:
             partitions: Partitions that are assigned.
@@ -298,7 +305,7 @@ class Consumer:
         self._core.pause(partitions)
 
     def resume(self, partitions: Iterable[Partition]) -> None:
-        """Returns records of these partitions again.
+        """Return records of these partitions again.
 
         Args:
             partitions: Partitions that are assigned.
@@ -310,7 +317,7 @@ class Consumer:
         self._core.resume(partitions)
 
     async def poll(self, timeout: float | None = 1.0, *, max_records: int | None = None) -> Batch:
-        """Waits for records, and returns as soon as there is one.
+        """Wait for records, and return as soon as there is one.
 
         Args:
             timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `default.api.timeout.ms`.
@@ -369,7 +376,10 @@ class Consumer:
 
     # Not for threads.
     async def _listen(self, listener: Awaitable[object]) -> None:
-        """Await a listener. What it started and does not wait for may close the consumer from then on."""
+        """Await a listener.
+
+        What it started and does not wait for may close the consumer from then on.
+        """
         try:
             await listener
         finally:
@@ -381,7 +391,9 @@ class Consumer:
         return self._telling is not None and self._telling is LISTENER.get()
 
     async def batches(self) -> AsyncIterator[Batch]:
-        """Iterates over batches without end; none of them is empty. It waits while there are no records.
+        """Iterate over batches without end; none of them is empty.
+
+        It waits while there are no records.
 
         Other tasks have their turn every few milliseconds.
         """
@@ -393,7 +405,10 @@ class Consumer:
             await pace.turn()
 
     async def __aiter__(self) -> AsyncIterator[Record]:
-        """Iterates over records without end. Other tasks have their turn every few milliseconds."""
+        """Iterate over records without end.
+
+        Other tasks have their turn every few milliseconds.
+        """
         core, pace = self._core, Pace()
         while True:
             run = core.run(pace.run())
@@ -404,7 +419,7 @@ class Consumer:
                 await self._tell()
 
     async def position(self, partition: Partition, timeout: float | None = None) -> int:
-        """Finds the offset of the next record.
+        """Find the offset of the next record.
 
         Args:
             partition: A partition that is assigned.
@@ -422,7 +437,7 @@ class Consumer:
     async def beginning_offsets(
         self, partitions: Iterable[Partition], timeout: float | None = None
     ) -> dict[TopicPartition, int]:
-        """Finds the first offset that each partition still holds.
+        """Find the first offset that each partition still holds.
 
         Args:
             partitions: `TopicPartition`s or `(topic, partition)` pairs; they need not be assigned.
@@ -438,7 +453,7 @@ class Consumer:
     async def end_offsets(
         self, partitions: Iterable[Partition], timeout: float | None = None
     ) -> dict[TopicPartition, int]:
-        """Finds the offset after the last record of each partition.
+        """Find the offset after the last record of each partition.
 
         With `isolation.level=read_committed` it is the last stable offset, before which no transaction is open.
 
@@ -458,7 +473,7 @@ class Consumer:
         timestamps: Mapping[TopicPartition, int | datetime] | Mapping[tuple[str, int], int | datetime],
         timeout: float | None = None,
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
-        """Finds the first record of each partition at or after a time.
+        """Find the first record of each partition at or after a time.
 
         Args:
             timestamps: Milliseconds since 1970 UTC, or datetimes with a time zone, by partition.
@@ -479,7 +494,7 @@ class Consumer:
         return found
 
     async def partitions_for(self, topic: str, timeout: float | None = None) -> list[int]:
-        """Lists the numbers of a topic's partitions, in order.
+        """List the numbers of a topic's partitions, in order.
 
         Args:
             topic: The topic's name.
@@ -493,7 +508,7 @@ class Consumer:
         return partitions
 
     async def lag(self, timeout: float | None = None) -> dict[TopicPartition, int]:
-        """Counts the offsets between the position and the end of each assigned partition.
+        """Count the offsets between the position and the end of each assigned partition.
 
         Args:
             timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `default.api.timeout.ms`.
@@ -506,7 +521,7 @@ class Consumer:
         return lag
 
     def metrics(self) -> Metrics:
-        """Returns the client's current metrics, under the same names as in the Java client of Kafka.
+        """Return the client's current metrics, under the same names as in the Java client of Kafka.
 
         Rates, averages and maxima are about the last `metrics.num.samples` samples of `metrics.sample.window.ms` each;
         totals count from the beginning. docs/reference/metrics.md lists all metrics.
@@ -520,7 +535,7 @@ class Consumer:
         return self._core.metrics()
 
     async def client_instance_id(self, timeout: float | None = None) -> uuid.UUID:
-        """Requests the id under which this client pushes its metrics to brokers (KIP-714).
+        """Request the id under which this client pushes its metrics to brokers (KIP-714).
 
         Args:
             timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `default.api.timeout.ms`.
@@ -534,7 +549,7 @@ class Consumer:
         return found
 
     async def close(self, timeout: float | None = None) -> None:
-        """Leaves the group, if there is one, after a last commit with `enable.auto.commit`, and disconnects.
+        """Leave the group, if there is one, after a last commit with `enable.auto.commit`, and disconnect.
 
         The last commit covers all records that polls and loops have returned. An `async with` block whose body raises
         commits less: no record of the last poll, and in a loop not the record that the body was working on. A consumer
@@ -570,7 +585,10 @@ class Consumer:
             await self._reports.finish(left(deadline))
 
     async def _leave(self, leave: Callable[[float], Operation], deadline: float) -> None:
-        """Leave the group by repeating `leave`. All listeners are called, even if they raise."""
+        """Leave the group by repeating `leave`.
+
+        All listeners are called, even if they raise.
+        """
         failure: BaseException | None = None
         while await leave(left(deadline)):
             try:

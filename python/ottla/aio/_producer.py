@@ -80,7 +80,7 @@ class Producer:
         timestamp: int | datetime | None = None,
         headers: Headers | None = None,
     ) -> Delivery:
-        """Puts a record into its batch, and returns its delivery.
+        """Put a record into its batch, and return its delivery.
 
         It waits only while the buffer is full, or the topic or the partition is not known yet, up to `max.block.ms`.
 
@@ -125,7 +125,7 @@ class Producer:
         timestamps: Iterable[int | datetime | None] | int | datetime | None = None,
         headers: Iterable[Headers | None] | Headers | None = None,
     ) -> Deliveries:
-        """Sends many records in one call, which is far cheaper than one call of `send` per record.
+        """Send many records in one call, which is far cheaper than one call of `send` per record.
 
         Args:
             topic: The topic's name.
@@ -149,7 +149,7 @@ class Producer:
         return await self._ended(self._core.send_many(topic, values, keys, partitions, timestamps, headers))
 
     async def send_arrow(self, topic: str | None, data: ArrowArray | ArrowStream) -> Deliveries:
-        """Sends the rows of a table.
+        """Send the rows of a table.
 
         Args:
             topic: The topic's name; None takes each row's topic from the column `topic`.
@@ -189,7 +189,7 @@ class Producer:
         return ended
 
     async def flush(self, timeout: float | None = None) -> None:
-        """Sends everything without lingering, and waits until each record sent so far is delivered or has failed.
+        """Send everything without lingering, and wait until each record sent so far is delivered or has failed.
 
         The callbacks of these records run on the loop, and are not waited for.
 
@@ -205,7 +205,7 @@ class Producer:
         await self._core.flush(timeout)
 
     def transaction(self) -> Transaction:
-        """Makes a transaction, for an `async with` statement.
+        """Make a transaction, for an `async with` statement.
 
         It begins with the block, is committed at its end, and aborted if the block raises any exception. A
         commit that fails raises; the transaction is aborted then, unless it may have been committed. What was ended in
@@ -225,7 +225,7 @@ class Producer:
         return Transaction(self, self._core)
 
     async def init_transactions(self, timeout: float | None = None, *, keep_prepared: bool = False) -> None:
-        """Gets the producer's identity, and ends what an earlier producer of the same `transactional.id` left open.
+        """Get the producer's identity, and end what an earlier producer of the same `transactional.id` left open.
 
         The earlier producer is fenced, if it still runs. `begin_transaction` calls this if needed.
 
@@ -246,7 +246,7 @@ class Producer:
         await self._core.init_transactions(timeout, keep_prepared)
 
     async def begin_transaction(self, timeout: float | None = None) -> None:
-        """Opens a transaction: from here on records can be sent.
+        """Open a transaction: from here on records can be sent.
 
         It waits only if the producer has no identity yet, or if the outcome of its last transaction is unknown: it then
         finds that out first. What an earlier producer prepared is aborted, unless `complete_transaction` was called
@@ -264,7 +264,7 @@ class Producer:
         await self._core.begin_transaction(timeout)
 
     async def send_offsets(self, offsets: Offsets, group: str | GroupMetadata, timeout: float | None = None) -> None:
-        """Makes offsets of a consumer group part of the transaction: they take effect when it is committed.
+        """Make offsets of a consumer group part of the transaction: they take effect when it is committed.
 
         Args:
             offsets: By partition, the offset of the next record to read, as an int or an `OffsetAndMetadata`.
@@ -281,7 +281,7 @@ class Producer:
         await self._core.send_offsets(offsets, group, timeout)
 
     async def commit_transaction(self, timeout: float | None = None) -> None:
-        """Delivers the records of the transaction, and commits it with its offsets: all of it takes effect, at once.
+        """Deliver the records of the transaction, and commit it with its offsets: all of it takes effect, at once.
 
         Args:
             timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `max.block.ms`.
@@ -300,7 +300,9 @@ class Producer:
         await self._core.commit_transaction(timeout)
 
     async def abort_transaction(self, timeout: float | None = None) -> None:
-        """Aborts the transaction: nothing of it takes effect. Records that were not sent yet fail.
+        """Abort the transaction: nothing of it takes effect.
+
+        Records that were not sent yet fail.
 
         Args:
             timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `max.block.ms`.
@@ -318,7 +320,7 @@ class Producer:
         await self._core.abort_transaction(timeout)
 
     async def prepare_transaction(self, timeout: float | None = None) -> PreparedTransaction:
-        """Delivers the records of the transaction, which from then on can only be ended: the first half of KIP-939.
+        """Deliver the records of the transaction, which from then on can only be ended: the first half of KIP-939.
 
         The transaction waits for `commit_transaction`, `abort_transaction` or `complete_transaction`, here or in a
         later process, for as long as that takes: no broker aborts it, nor does `close`. Readers of committed records
@@ -352,7 +354,7 @@ class Producer:
     async def complete_transaction(
         self, prepared: PreparedTransaction | str | None, *, commit: bool = True, timeout: float | None = None
     ) -> bool | None:
-        """Ends the prepared transaction: commits it if it is `prepared`, else aborts it (KIP-939).
+        """End the prepared transaction: commit it if it is `prepared`, else abort it (KIP-939).
 
         After a crash, call it on a new producer with the same `transactional.id`, and with the token that was last
         written down. A transaction of the old producer with another token was never decided, so it is aborted. To
@@ -387,7 +389,7 @@ class Producer:
         return committed
 
     def metrics(self) -> Metrics:
-        """Returns the client's current metrics, under the same names as in the Java client of Kafka.
+        """Return the client's current metrics, under the same names as in the Java client of Kafka.
 
         Rates, averages and maxima are about the last `metrics.num.samples` samples of `metrics.sample.window.ms` each;
         totals count from the beginning. docs/reference/metrics.md lists all metrics.
@@ -401,7 +403,7 @@ class Producer:
         return self._core.metrics()
 
     async def client_instance_id(self, timeout: float | None = None) -> uuid.UUID:
-        """Requests the id under which this client pushes its metrics to brokers (KIP-714).
+        """Request the id under which this client pushes its metrics to brokers (KIP-714).
 
         Args:
             timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `default.api.timeout.ms`.
@@ -415,7 +417,9 @@ class Producer:
         return found
 
     async def close(self, timeout: float | None = None) -> None:
-        """Flushes, then disconnects. Records undelivered when the time is up fail. Closing twice does no harm.
+        """Flush, then disconnect.
+
+        Records undelivered when the time is up fail. Closing twice does no harm.
 
         Args:
             timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `close.timeout.ms`.
@@ -435,7 +439,7 @@ class Producer:
             await self._reports.finish(left_of(deadline))
 
     async def partitions_for(self, topic: str, timeout: float | None = None) -> list[int]:
-        """Lists the numbers of a topic's partitions, in order.
+        """List the numbers of a topic's partitions, in order.
 
         Args:
             topic: The topic's name.

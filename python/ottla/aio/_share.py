@@ -91,7 +91,9 @@ class ShareConsumer:
         self._reports = Reports(self._core, on_metrics)
 
     def subscribe(self, topics: str | Iterable[str]) -> None:
-        """Joins the group, and reads records of these topics and no others. The join begins at once.
+        """Join the group, and read records of these topics and no others.
+
+        The join begins at once.
 
         Args:
             topics: A topic, or several.
@@ -103,19 +105,21 @@ class ShareConsumer:
         self._core.subscribe(topics)
 
     def subscription(self) -> list[str]:
-        """Lists the topics that are subscribed to, sorted."""
+        """List the topics that are subscribed to, sorted."""
         return self._core.subscription()
 
     def assignment(self) -> list[TopicPartition]:
-        """Lists the partitions that this member takes records of at the moment, sorted; others may do so too."""
+        """List the partitions that this member takes records of at the moment, sorted; others may do so too."""
         return self._core.assignment()
 
     def lock_timeout(self) -> float | None:
-        """Returns the seconds for which brokers lock records for this member; None before the first records came."""
+        """Return the seconds for which brokers lock records for this member; None before the first records came."""
         return self._core.lock_timeout()
 
     async def unsubscribe(self, timeout: float | None = None) -> None:
-        """Leaves the group. It sends pending acknowledgements; all other records are free for other members.
+        """Leave the group.
+
+        It sends pending acknowledgements; all other records are free for other members.
 
         Args:
             timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `default.api.timeout.ms`.
@@ -127,7 +131,7 @@ class ShareConsumer:
         await self._report()
 
     async def poll(self, timeout: float | None = 1.0, *, max_records: int | None = None) -> Batch:
-        """Waits for records, and returns as soon as there is one.
+        """Wait for records, and return as soon as there is one.
 
         It sends pending acknowledgements; with implicit acknowledgement, it accepts the records of the last poll.
 
@@ -160,7 +164,9 @@ class ShareConsumer:
         return batch
 
     async def batches(self) -> AsyncIterator[Batch]:
-        """Iterates over batches without end; none of them is empty. It waits while there are no records.
+        """Iterate over batches without end; none of them is empty.
+
+        It waits while there are no records.
 
         Other tasks have their turn every few milliseconds.
         """
@@ -174,7 +180,9 @@ class ShareConsumer:
             await pace.turn()
 
     async def __aiter__(self) -> AsyncIterator[Record]:
-        """Iterates over records without end. Leaving the loop loses nothing: the next loop continues there.
+        """Iterate over records without end.
+
+        Leaving the loop loses nothing: the next loop continues there.
 
         Other tasks have their turn every few milliseconds.
         """
@@ -197,7 +205,9 @@ class ShareConsumer:
             await core.poll_to_iterate()
 
     def acknowledge(self, records: Batch | Record, kind: AcknowledgeKind = "accept", rows: Rows | None = None) -> None:
-        """Acknowledges records, with `share.acknowledgement.mode=explicit`. It does not wait.
+        """Acknowledge records, with `share.acknowledgement.mode=explicit`.
+
+        It does not wait.
 
         The next poll or commit sends the acknowledgements; until then they can be changed. "renew" restarts the lock of
         the records (KIP-1222), which can be acknowledged later.
@@ -220,7 +230,7 @@ class ShareConsumer:
     async def commit(
         self, *, wait: bool = True, timeout: float | None = None
     ) -> dict[TopicPartition, KafkaError | None]:
-        """Sends pending acknowledgements; with implicit acknowledgement, accepts what polls and loops have returned.
+        """Send pending acknowledgements; with implicit acknowledgement, accept what polls and loops have returned.
 
         Args:
             wait: Whether to wait for the responses. If not, failures are logged, and the result is empty.
@@ -242,7 +252,7 @@ class ShareConsumer:
         return found
 
     def set_acknowledgement_callback(self, callback: Callable[[list[Acknowledgement]], object] | None) -> None:
-        """Sets a function that is called with the results of acknowledgements, whether or not a commit waited for them.
+        """Set a function that is called with the results of acknowledgements, whether or not a commit waited for them.
 
         Args:
             callback: A function, or an async one, which is awaited. `poll`, `commit`, `unsubscribe`, `close` and loops
@@ -269,7 +279,7 @@ class ShareConsumer:
                 await result
 
     def metrics(self) -> Metrics:
-        """Returns the client's current metrics, under the same names as in the Java client of Kafka.
+        """Return the client's current metrics, under the same names as in the Java client of Kafka.
 
         Rates, averages and maxima are about the last `metrics.num.samples` samples of `metrics.sample.window.ms` each;
         totals count from the beginning. docs/reference/metrics.md lists all metrics.
@@ -283,7 +293,7 @@ class ShareConsumer:
         return self._core.metrics()
 
     async def client_instance_id(self, timeout: float | None = None) -> uuid.UUID:
-        """Requests the id under which this client pushes its metrics to brokers (KIP-714).
+        """Request the id under which this client pushes its metrics to brokers (KIP-714).
 
         Args:
             timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `default.api.timeout.ms`.
@@ -297,7 +307,9 @@ class ShareConsumer:
         return found
 
     async def close(self, timeout: float | None = None) -> None:
-        """Leaves the group as `unsubscribe` does, and disconnects. Closing twice does no harm.
+        """Leave the group as `unsubscribe` does, and disconnect.
+
+        Closing twice does no harm.
 
         With implicit acknowledgement too, records that no later poll or commit accepted are delivered again.
         So the records that a block was working on when its body raised are delivered again.

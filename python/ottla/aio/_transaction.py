@@ -36,7 +36,7 @@ class Transaction:
         self._core = core
 
     async def send_offsets(self, offsets: Offsets, group: str | GroupMetadata, timeout: float | None = None) -> None:
-        """Makes offsets of a group part of the transaction, as `Producer.send_offsets` does."""
+        """Make offsets of a group part of the transaction, as `Producer.send_offsets` does."""
         await self._producer.send_offsets(offsets, group, timeout)
 
     async def __aenter__(self) -> Self:

@@ -42,7 +42,7 @@ class Transform:
         return self._settings.transactional_id
 
     async def run(self) -> None:
-        """Works in this task until `stop`, or until an error that a retry cannot fix.
+        """Work in this task until `stop`, or until an error that a retry cannot fix.
 
         It joins the group, and leaves it at its end, however it ends. After `stop` the open transaction is committed;
         if anything is raised, such as `CancelledError`, it is aborted.
@@ -67,7 +67,9 @@ class Transform:
         raise error
 
     def stop(self) -> None:
-        """Makes `run` commit what is done and return. Threads and signal handlers may call it, also before `run`.
+        """Make `run` commit what is done and return.
+
+        Threads and signal handlers may call it, also before `run`.
 
         While no broker responds, each step times out after 5 s: the last commit, its abort, and the close of each
         client. A commit that is in progress may take `max.block.ms` of the producer first.
@@ -90,7 +92,7 @@ def transform(
     consumer: Mapping[str, ConfigValue] | None = None,
     producer: Mapping[str, ConfigValue] | None = None,
 ) -> Transform:
-    """Prepares to read topics as a member of a group, and to write what a function makes of them, exactly once.
+    """Prepare to read topics as a member of a group, and to write what a function makes of them, exactly once.
 
     The records that the function returns and the offsets of its input are committed in one transaction.
     Before partitions go to another member, the transaction is committed; if that fails, it is aborted and its records
@@ -295,14 +297,19 @@ class _Run:
         progress.committed()
 
     async def _recover(self, error: KafkaError, timeout: float | None = None) -> float:
-        """Abort the open transaction after a failure; return the seconds to wait. Raise what no retry can fix."""
+        """Abort the open transaction after a failure; return the seconds to wait.
+
+        Raise what no retry can fix.
+        """
         pause = self._progress.failed(error)
         refusal = await self._abort(error, timeout)
         # A partition leader that rejects a producer may have stale state; the coordinator decides.
         return self._progress.failed(refusal) if isinstance(refusal, FencedError) else pause
 
     async def _abort(self, error: BaseException | None, timeout: float | None = None) -> KafkaError | None:
-        """End the open transaction. A producer that cannot do so is closed; its successor ends the transaction.
+        """End the open transaction.
+
+        A producer that cannot do so is closed; its successor ends the transaction.
 
         Returns:
             Why it cannot.

@@ -23,12 +23,12 @@ class RecordTrigger(BaseEventTrigger):  # type: ignore[misc]  # Airflow's types 
     Args:
         bootstrap_servers: `host:port` of one or more brokers, separated by commas or as a list.
         topics: A topic, or several.
-        group_id: The share group. A new one begins at the end of the topics, unless `share.auto.offset.reset` of the
-            group says otherwise.
+        group_id: The share group. A new one begins at the end of the topics, unless the group has another
+            `share.auto.offset.reset`.
         apply_function: The dotted path of a function, or an async one, that is called with each `ottla.Record`. What it
             returns is the payload of the event, and has to be JSON; None fires no event. A record is released if it
             raises. Without it the payload describes the record: topic, partition, offset, timestamp, deliveryCount, and
-            key, value and headers as text, or in base64 where `encoding` says so.
+            key, value and headers as text, or in base64 where `encoding` is `"base64"`.
         once: Whether the trigger ends with its first event, as a deferred task needs. A watcher of assets goes on.
         config: Properties of the consumer by Kafka's names.
 
@@ -60,7 +60,7 @@ class RecordTrigger(BaseEventTrigger):  # type: ignore[misc]  # Airflow's types 
         }
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
-        """The class and its arguments, from which a triggerer makes the trigger."""
+        """Return the class and its arguments, from which a triggerer makes the trigger."""
         return f"{type(self).__module__}.{type(self).__qualname__}", dict(self._arguments)
 
     async def run(self) -> AsyncIterator[TriggerEvent]:

@@ -157,6 +157,9 @@ class TopicScan:
         return pa.Table.from_batches(batches, self.projected_schema)
 
     def count_rows(self) -> int:
-        """Count the rows. They are read for that, since offsets may be without a record."""
+        """Count the rows.
+
+        They are read for that, since offsets may be without a record.
+        """
         narrow = TopicScan(self._dataset, ["partition"], self._filter)
         return sum(batch.num_rows for batch in narrow.to_batches())

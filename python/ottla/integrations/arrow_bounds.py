@@ -1,8 +1,8 @@
 """Which part of a topic a filter of pyarrow needs.
 
-Expressions of pyarrow do not show what they say. But pyarrow decides whether a fragment of a dataset can have a row
+Expressions of pyarrow do not show their content. But pyarrow decides whether a fragment of a dataset can have a row
 that passes a filter, given what holds for all rows of the fragment. So a guarantee such as `offset < 1000` on a
-fragment that is never read says whether records below 1000 are needed, and bisection finds the lowest one that is.
+fragment that is never read shows whether records below 1000 are needed, and bisection finds the lowest one that is.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class Bounds:
 
 
 def _lowest(holds: Callable[[int], bool], end: int) -> int:
-    """The lowest number from 0 up for which something holds; `end` if there is none. It holds for all higher ones."""
+    """The lowest number from 0 up for which something holds; `end` without one. It holds for all higher ones."""
     if holds(0):
         return 0
     if not holds(end - 1):

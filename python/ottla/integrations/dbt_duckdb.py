@@ -27,7 +27,7 @@ class Plugin(BasePlugin):  # type: ignore[misc]  # dbt publishes no types
         """Take the plugin's `config` of the profile.
 
         Args:
-            plugin_config: `bootstrap_servers`, and properties by Kafka's names as the class says.
+            plugin_config: `bootstrap_servers`, and properties by Kafka's names, as the class describes.
 
         Raises:
             ArgumentError: There are no brokers.

@@ -23,7 +23,9 @@ def view(
     fields: Mapping[str, str] | None = None,
     **options: Any,
 ) -> duckdb.DuckDBPyRelation:
-    """Make a view over a topic. Each query reads what the topic holds then, and no more of it than it needs.
+    """Make a view over a topic.
+
+    Each query reads what the topic holds then, and no more of it than it needs.
 
     Args:
         connection: The connection. The view ends with it.

@@ -1,4 +1,4 @@
-"""Records of share consumers whose locks are renewed until somebody says what becomes of them."""
+"""Records of share consumers whose locks are renewed until the records are acknowledged."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FIRST, PART = 0.5, 1 / 3
 class HeldRecords:
     """Records that are worked on, by a tag that their holder chooses. Threads may share it.
 
-    The consumers need `share.acknowledgement.mode=explicit`, and brokers from Kafka 4.2 on (KIP-1222).
+    The consumers need `share.acknowledgement.mode=explicit`, and brokers since Kafka 4.2 (KIP-1222).
     """
 
     def __init__(self) -> None:
@@ -42,7 +42,9 @@ class HeldRecords:
                 self._renewal.start()
 
     def settle(self, tag: str, kind: Literal["accept", "release", "reject"]) -> None:
-        """Say what becomes of a record. It is sent at once, and not waited for. A tag that is unknown does nothing.
+        """Say what becomes of a record.
+
+        It is sent at once, and not waited for. A tag that is unknown does nothing.
 
         Args:
             tag: The name of the delivery.
@@ -54,7 +56,7 @@ class HeldRecords:
             consumer.commit(wait=False)
 
     def holds(self, consumer: ShareConsumer) -> bool:
-        """Whether a record of a consumer is held.
+        """Return whether a record of a consumer is held.
 
         Args:
             consumer: The consumer.

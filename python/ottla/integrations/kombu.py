@@ -91,7 +91,10 @@ class Channel(virtual.Channel):  # type: ignore[misc]
                     self._consumers_of.pop(queue).close()
 
     def basic_cancel(self, consumer_tag: str) -> None:
-        """Stop reading a queue. Its messages can still be acknowledged."""
+        """Stop reading a queue.
+
+        Its messages can still be acknowledged.
+        """
         queue = self._tag_to_queue.get(consumer_tag)
         super().basic_cancel(consumer_tag)
         if queue is not None and queue not in self._active_queues:
@@ -106,7 +109,7 @@ class Channel(virtual.Channel):  # type: ignore[misc]
         return super().basic_consume(queue, no_ack, *args, **kwargs)
 
     def basic_get(self, queue: str, no_ack: bool = False, **kwargs: Any) -> Any:
-        """Read one message; None if there is none."""
+        """Read one message; None without one."""
         message = super().basic_get(queue, no_ack=no_ack, **kwargs)
         if message is not None and no_ack:
             self.settle(message.delivery_tag, "accept")
@@ -168,7 +171,7 @@ class Channel(virtual.Channel):  # type: ignore[misc]
 
 
 def topic_of(queue: str) -> str:
-    """The topic of a queue: its name, with a dot for each character that topics cannot have."""
+    """Return the topic of a queue: its name, with a dot for each character that topics cannot have."""
     return "".join(letter if letter.isascii() and (letter.isalnum() or letter in "._-") else "." for letter in queue)
 
 

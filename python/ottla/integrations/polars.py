@@ -23,7 +23,7 @@ def scan(
     config: Mapping[str, Any] | None = None,
     **properties: Any,
 ) -> Any:
-    """A topic as a `polars.LazyFrame`, which is read when it is collected.
+    """Return a topic as a `polars.LazyFrame`, which is read when it is collected.
 
     Each `collect` reads what the topic holds then, and no more of it than the query needs. Columns that the query does
     not use are not built. Comparisons of `partition` and `offset` with values select partitions and offsets, a lower

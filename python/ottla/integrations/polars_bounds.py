@@ -43,7 +43,9 @@ class Bounds:
         self.since = since
 
     def narrow(self, predicate: pl.Expr, partitions: Callable[[], list[int]]) -> None:
-        """Leave out what a predicate excludes. Rows still have to be filtered by it.
+        """Leave out what a predicate excludes.
+
+        Rows still have to be filtered by it.
 
         Args:
             predicate: The predicate.
@@ -123,7 +125,7 @@ def _passing(tests: list[pl.Expr], numbers: list[int]) -> list[int]:
 
 
 def _comparisons(expression: pl.Expr, name: str) -> Iterator[tuple[str, Any]]:
-    """What an expression says of a column, as comparisons with values; nothing if it is of another form."""
+    """The conditions of an expression on a column, as comparisons with values; nothing if it is of another form."""
     import polars as pl
 
     if not _compares_values(expression):

@@ -44,7 +44,7 @@ def ranges_of(
         numbers = consumer.partitions_for(topic)
         if isinstance(offsets, Mapping):
             if missing := sorted(set(offsets) - set(numbers)):
-                raise ArgumentError(f"topic {topic!r} has no partition {missing[0]}: it has {len(numbers)}, from 0 on")
+                raise ArgumentError(f"topic {topic!r} has no partition {missing[0]}: it has {len(numbers)}, from 0")
             numbers = sorted(offsets)
         partitions = [TopicPartition(topic, number) for number in numbers]
         starts = consumer.beginning_offsets(partitions)

@@ -46,7 +46,7 @@ def open_log(
     isolation_level: str = "read_uncommitted",
     storage_options: Mapping[str, Any] | None = None,
 ) -> Log:
-    """What the folders hold at this moment.
+    """Open the partition logs that the folders hold at this moment.
 
     What follows the last whole batch of a partition's last segment is not there yet: a broker may be writing it. Files
     that are not segments are skipped, such as those of an unfinished compaction, and folders of deleted partitions.

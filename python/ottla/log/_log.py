@@ -53,7 +53,7 @@ class Log:
         return list(self._folders)
 
     def beginning_offsets(self, partitions: Iterable[Partition] | None = None) -> dict[TopicPartition, int]:
-        """The first offset of each partition that is not deleted.
+        """Return the first offset of each partition that is not deleted.
 
         Args:
             partitions: The partitions; None for all.
@@ -68,7 +68,7 @@ class Log:
         return {at: min(self._folders[at].start, found.end) for at, found in known.items()}
 
     def end_offsets(self, partitions: Iterable[Partition] | None = None) -> dict[TopicPartition, int]:
-        """The offset after the last record of each partition that may be read.
+        """Return the offset after the last record of each partition that may be read.
 
         Args:
             partitions: The partitions; None for all.

@@ -46,7 +46,9 @@ class LogRange:
     _root: str = field(default="", repr=False)
 
     def read(self, storage_options: Mapping[str, Any] | None = None) -> Iterator[Batch]:
-        """Read the records, in the order of offsets. Memory is bounded: some MiB, or a few times the largest batch.
+        """Read the records, in the order of offsets.
+
+        Memory is bounded: some MiB, or a few times the largest batch.
 
         Args:
             storage_options: As `open_log` takes them.

@@ -33,16 +33,16 @@ class Api:
     listeners: tuple[str, ...]
 
     def is_flexible(self, version: int) -> bool:
-        """Whether a version has compact lengths and tagged fields."""
+        """Return whether a version has compact lengths and tagged fields."""
         return self.flexible is not None and version >= self.flexible
 
     def request_header(self, version: int) -> int:
-        """The version of `RequestHeader` before a request of this version; ControlledShutdown 0 alone has 0."""
+        """Return the version of `RequestHeader` before a request of this version; ControlledShutdown 0 alone has 0."""
         request, _ = _ottla.header_versions(self.key, version)
         return request
 
     def response_header(self, version: int) -> int:
-        """The version of `ResponseHeader` before a response of this version; for ApiVersions always 0 (KIP-511)."""
+        """Return the version of `ResponseHeader` before a response of this version; 0 for ApiVersions (KIP-511)."""
         _, response = _ottla.header_versions(self.key, version)
         return response
 

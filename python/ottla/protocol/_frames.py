@@ -88,7 +88,9 @@ def encode_response(
 
 
 def decode_frame(data: Buffer, *, response_to: tuple[str, int] | None = None, form: Form = "python") -> Frame:
-    """Read a frame. A request contains its API and version, a response does not.
+    """Read a frame.
+
+    A request contains its API and version, a response does not.
 
     A broker that does not know the version of an ApiVersions request returns error 35 in version 0, whichever version
     was requested (KIP-511); the frame then has version 0.

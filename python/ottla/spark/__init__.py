@@ -62,7 +62,7 @@ def __getattr__(name: str) -> object:
 
 
 def commit_listener(options: Mapping[str, str], query: str | None = None) -> "StreamingQueryListener":
-    """A listener that commits what a stream has read to a consumer group, at the end of each micro-batch.
+    """Make a listener that commits what a stream has read to a consumer group, at the end of each micro-batch.
 
     Option `commitOffsetsToGroup` alone commits when the next batch begins, and so leaves out the last one.
 

@@ -1,7 +1,8 @@
 //! AddPartitionsToTxn, versions 0 to 5: partitions that a producer is about to write to in its transaction.
 //!
-//! Clients send versions up to 3. From 4 on brokers ask each other, many transactions at once, and can ask what is there
-//! without adding (KIP-890); who may act for the cluster may do so.
+//! Clients send versions up to 3. Since version 4 brokers send it to each other, for many
+//! transactions at once, and can verify partitions without adding them (KIP-890). Clients that may
+//! act for the cluster may do so.
 
 use std::sync::Arc;
 
@@ -178,14 +179,14 @@ fn of_brokers(
     gather(request.transactions.iter().map(part).collect())
 }
 
-/// Answers when every transaction's answer is there.
+/// Responds when the results of all transactions are there.
 fn gather(mut parts: Vec<Part>) -> Outcome<AddPartitionsToTxnResponse> {
     for part in &mut parts {
         if let Answer::Asked(ticket) = &part.answer {
             match ticket.take() {
                 Some(Reply::Partitions(codes)) => part.answer = Answer::Known(codes),
                 Some(Reply::Producer(_) | Reply::Kept { .. }) => {
-                    return Outcome::Close("the coordinator answered another question".to_owned());
+                    return Outcome::Close("the coordinator sent the response of another request".to_owned());
                 }
                 None => {
                     return Outcome::Wait(Wait {

@@ -1,5 +1,6 @@
-//! AlterPartitionReassignments, versions 0 and 1 (KIP-455, KIP-860). Replicas stay on the brokers that have them: the broker accepts
-//! what is so already, and refuses what Kafka refuses. ListPartitionReassignments is beside it: nothing is ever under way.
+//! AlterPartitionReassignments, versions 0 and 1 (KIP-455, KIP-860). Replicas stay on the brokers
+//! that have them: the broker accepts the present assignment, and refuses what Kafka refuses.
+//! ListPartitionReassignments is here too: nothing is ever under way.
 
 use ottla_protocol::messages::alter_partition_reassignments_response::{
     ReassignablePartitionResponse, ReassignableTopicResponse,

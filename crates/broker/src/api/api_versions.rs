@@ -19,7 +19,8 @@ impl Api for ApiVersionsRequest {
     const HANDLED: Versions = Versions { min: 0, max: 4 };
 
     fn answer(self, cx: &Cx<'_>) -> Outcome<ApiVersionsResponse> {
-        // From version 3 a client says what it is, under the same rule as in Kafka (KIP-511).
+        // Since version 3 a client sends its name and version, under the same rule as in Kafka
+        // (KIP-511).
         if cx.version >= 3
             && !(is_software(&self.client_software_name)
                 && is_software(&self.client_software_version))
@@ -36,7 +37,7 @@ impl Api for ApiVersionsRequest {
     fn answer_unknown_version(cx: &Cx<'_>, correlation_id: i32) -> Outcome<Answered> {
         let answer = ApiVersionsResponse {
             error_code: ErrorCode::UNSUPPORTED_VERSION.0,
-            // A client asks again, and then gets all.
+            // A client sends the request again, and then gets all.
             api_keys: keys(cx.core, false),
             ..Default::default()
         };

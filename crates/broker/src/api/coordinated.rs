@@ -1,5 +1,5 @@
-//! Answers of the coordinators: of groups, which come when the group is ready for them and the replicas in sync have what they
-//! are about, and of transactions.
+//! Responses of the coordinators: of groups, which come when the group is ready for them and the
+//! replicas in sync have what they are about, and of transactions.
 
 use std::sync::Arc;
 use std::task::Waker;
@@ -20,7 +20,7 @@ use crate::transaction;
 /// How long replicas have for it, as `offsets.commit.timeout.ms` in Kafka.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What a coordinator says to `ticket`, made an outcome by `then`.
+/// What a coordinator sends to `ticket`, made an outcome by `then`.
 pub(super) fn once_told<T: Send + 'static, R: 'static>(
     ticket: Arc<Slot<T>>,
     then: impl FnOnce(T, Now) -> Option<Outcome<R>> + Send + 'static,
@@ -41,7 +41,7 @@ fn stopped<R>() -> Outcome<R> {
     Outcome::Close("the coordinator stopped".to_owned())
 }
 
-/// An answer of the group coordinator that comes to `ticket`, made a response by `respond`.
+/// A reply of the group coordinator that comes to `ticket`, made a response by `respond`.
 pub(super) fn from_coordinator<R: Send + 'static>(
     cx: &Cx<'_>,
     ticket: Ticket,
@@ -63,7 +63,7 @@ pub(super) fn from_coordinator<R: Send + 'static>(
     })
 }
 
-/// An answer of a transaction coordinator that comes to `ticket`, made a response by `respond`.
+/// A reply of a transaction coordinator that comes to `ticket`, made a response by `respond`.
 pub(super) fn from_transactions<R: 'static>(
     ticket: Asked,
     respond: impl FnOnce(transaction::Reply) -> Option<R> + Send + 'static,
@@ -71,8 +71,8 @@ pub(super) fn from_transactions<R: 'static>(
     once_told(ticket, |reply, _| respond(reply).map(Outcome::Answer))
 }
 
-/// What a producer is told of a partition that was to join its transaction, or to be in it. `again` is for what only the
-/// coordinator knows how to explain, and passes.
+/// The error code that a producer gets for a partition that was to join its transaction, or to be
+/// in it. `again` replaces errors of the coordinator that pass, and that producers do not know.
 pub(super) fn joined(
     code: ErrorCode,
     knows_abortable: bool,

@@ -17,7 +17,7 @@ use crate::security::acl::{Operation, Resource};
 
 /// From here on counts may be left to the broker (KIP-464).
 const FIRST_WITH_DEFAULTS: i16 = 4;
-/// From here on the answer describes the topic (KIP-525).
+/// Since this version the response describes the topic (KIP-525).
 const FIRST_DESCRIBING: i16 = 5;
 
 impl Api for CreateTopicsRequest {

@@ -1,4 +1,5 @@
-//! DescribeCluster, versions 0 to 2 (KIP-700): the nodes that are up. From version 1 a client says that it talks to a broker.
+//! DescribeCluster, versions 0 to 2 (KIP-700): the nodes that are up. Since version 1 a client
+//! requests brokers or controllers.
 
 use ottla_protocol::messages::describe_cluster_response::DescribeClusterBroker;
 use ottla_protocol::messages::{DescribeClusterRequest, DescribeClusterResponse};
@@ -34,7 +35,8 @@ impl Api for DescribeClusterRequest {
     }
 }
 
-/// What the client may do to the cluster, if it asks; one that may not describe it is told nothing.
+/// What the client may do to the cluster, if it requests that; nothing for one that may not
+/// describe the cluster.
 pub(super) fn cluster_operations(cx: &Cx<'_>, is_asked: bool) -> i32 {
     if !is_asked {
         operations::UNKNOWN

@@ -1,7 +1,8 @@
-//! EndTxn, versions 0 to 5: commits or aborts a transaction. The answer comes when that is decided; the markers follow.
+//! EndTxn, versions 0 to 5: commits or aborts a transaction. The response comes when that is
+//! decided; the markers follow.
 //!
-//! From version 2 a producer can be told PRODUCER_FENCED (KIP-588); from 5 each transaction has an epoch of its own, and the
-//! answer says the next one (KIP-890).
+//! Since version 2 a producer can get PRODUCER_FENCED (KIP-588). Since version 5 each transaction
+//! has an epoch of its own, and the response has the next one (KIP-890).
 
 use ottla_protocol::Versions;
 use ottla_protocol::messages::{EndTxnRequest, EndTxnResponse};

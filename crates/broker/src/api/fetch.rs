@@ -1,10 +1,11 @@
 //! Fetch, versions 0 to 18: a long poll over partitions; from version 13 topics go by id. Before version 4 clients get message
 //! sets, which the batches of the log are made into.
 //!
-//! What a request is about, and what of an answer its client must be told, [`crate::fetch_session`] decides. What was read stays
-//! while a request waits for more: only partitions in which something happened are read again; for who reads what is committed,
-//! only when the last stable offset has moved. Followers do not come here: they are rejected, as is everybody who says that it
-//! is one.
+//! [`crate::fetch_session`] decides which partitions a request is about, and which of them its
+//! client gets in the response. What was read stays while a request waits for more: only partitions
+//! in which something happened are read again. For a client that reads committed records, this is
+//! so only when the last stable offset has moved. Followers do not come here: they are rejected, as
+//! is every client that sends a replica id.
 
 use std::io;
 use std::sync::Arc;
@@ -33,10 +34,12 @@ use crate::storage::segment::Span;
 use crate::topics::Topic;
 
 const FIRST_BY_ID: i16 = 13;
-/// From here on an answer names leaders, and where a client's log parts from the leader's (KIP-595, KIP-951).
+/// Since this version a response names leaders, and the offset where a client's log diverges from
+/// the leader's (KIP-595, KIP-951).
 const FIRST_WITH_LEADERS: i16 = 12;
 const FIRST_WITH_ENDPOINTS: i16 = 16;
-/// From here on a batch that is larger than was asked for comes whole (KIP-74); before, what there is room for.
+/// Since this version a batch that is larger than the requested size comes whole (KIP-74); before,
+/// only as much as fits.
 const FIRST_OF_WHOLE_BATCHES: i16 = 3;
 /// From here on clients get record batches (KIP-98), from the other on timestamps.
 const FIRST_OF_BATCHES: i16 = 4;
@@ -85,7 +88,7 @@ impl Api for FetchRequest {
     }
 }
 
-/// A topic, or why there is none for this client.
+/// A topic, or the error of this client's lookup.
 type Looked = Result<Arc<Topic>, ErrorCode>;
 
 /// What the client may read, and how much at once.
@@ -103,7 +106,8 @@ impl Allowed {
         }
     }
 
-    /// Whoever may not read a topic is not told whether there is one, unless it asks by id.
+    /// A client that may not read a topic does not learn whether it exists, unless it requests the
+    /// topic by id.
     fn check(
         &self,
         core: &Core,
@@ -153,7 +157,7 @@ impl Found {
         self.span.as_ref().map_or(0, Span::len)
     }
 
-    /// It cannot be read on from here: the client is told at once.
+    /// It cannot be read on from here: the client gets the error at once.
     fn has_failed(&self) -> bool {
         self.data.error_code != 0 || self.data.diverging_epoch.end_offset >= 0
     }
@@ -360,7 +364,7 @@ fn read(
     };
     let mut data = refused(asked.partition, ErrorCode::NONE);
     let mut span = None;
-    // Who reads all is told of none.
+    // A client that reads uncommitted records gets no aborted transactions.
     let mut aborted = (isolation == Isolation::Committed).then(Vec::new);
     let visible = match looked_up {
         Ok(Fetched::Read(visible, read, ended)) => {

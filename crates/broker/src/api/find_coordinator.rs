@@ -57,7 +57,7 @@ impl Api for FindCoordinatorRequest {
     }
 }
 
-/// The coordinator, for whom it may be told.
+/// The coordinator, for clients that may know it.
 fn find(cx: &Cx<'_>, key_type: i8, key: &str) -> Result<(i32, Address), ErrorCode> {
     let resource = match key_type {
         GROUP => Resource::group(key),

@@ -1,4 +1,5 @@
-//! GetTelemetrySubscriptions, version 0: what `telemetry.metrics` asks of every client (KIP-714).
+//! GetTelemetrySubscriptions, version 0: what `telemetry.metrics` requests of every client
+//! (KIP-714).
 
 use ottla_protocol::compression::Compression;
 use ottla_protocol::messages::{

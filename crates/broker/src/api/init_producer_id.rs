@@ -1,9 +1,10 @@
 //! InitProducerId, versions 0 to 6: ids and epochs for idempotent and for transactional producers.
 //!
-//! From version 3 a producer says who it was, to raise its own epoch (KIP-360); from 4 it can be told PRODUCER_FENCED
-//! (KIP-588). Version 6, which is not final, is for two-phase commit (KIP-939): a transaction that nobody but its producer
-//! ends, and that the next producer can keep and end. Kafka 4.4 has the first half and refuses to keep one; what is kept
-//! here is what the KIP says.
+//! Since version 3 a producer sends its id and epoch, to raise its own epoch (KIP-360). Since
+//! version 4 it can get PRODUCER_FENCED (KIP-588). Version 6, which is not final, is for two-phase
+//! commit (KIP-939): a transaction that nobody but its producer ends, and that the next producer
+//! can keep and end. Kafka 4.4 has the first half and refuses to keep one. Kept transactions here
+//! follow the KIP.
 
 use ottla_protocol::messages::{InitProducerIdRequest, InitProducerIdResponse};
 use ottla_protocol::{ErrorCode, Versions};

@@ -1,7 +1,7 @@
-//! JoinGroup, versions 0 to 9: the answer comes when the coordinator has gathered the group.
+//! JoinGroup, versions 0 to 9: the response comes when the coordinator has gathered the group.
 //!
-//! Version 1 tells the rebalance timeout apart from the session's, 4 gives out ids first (KIP-394), 5 knows static members
-//! (KIP-345), 9 lets a returning leader skip the assignment (KIP-814).
+//! Version 1 separates the rebalance timeout from the session's, 4 gives out ids first (KIP-394), 5
+//! knows static members (KIP-345), 9 lets a returning leader skip the assignment (KIP-814).
 
 use std::sync::Arc;
 use std::time::Duration;

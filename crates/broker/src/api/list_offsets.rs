@@ -1,6 +1,7 @@
 //! ListOffsets, versions 0 to 11: the first offset, the next one, or the first record at or after a time.
 //!
-//! Version 0 asks for the beginnings of segments that were written to before a time, and gets them as if the log were one.
+//! Version 0 requests the beginnings of segments that were written to before a time, and gets them
+//! as if the log were one.
 //!
 //! Nothing here is tiered to remote storage (KIP-405): the earliest local offset (version 8) is the earliest, and there is
 //! neither a latest tiered one (version 9) nor one waiting to be uploaded (version 11).
@@ -39,7 +40,8 @@ impl Api for ListOffsetsRequest {
     }
 }
 
-/// A timestamp, the offset found for it, and the leader epoch of that; all -1 where there is none.
+/// A timestamp, the offset found for it, and the leader epoch of that; all -1 if no offset was
+/// found.
 type Found = (i64, i64, i32);
 
 const NOTHING: Found = (-1, -1, -1);

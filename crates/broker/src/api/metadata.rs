@@ -1,7 +1,8 @@
 //! Metadata, versions 0 to 13: all topics or some, by name or from version 12 by id (KIP-516).
 //!
-//! Version 0 asks for all with an empty list, later ones with null. An unknown topic asked for by name is made where the
-//! broker's settings and, from version 4, the request allow it.
+//! Version 0 requests all topics with an empty list, later ones with null. An unknown topic that is
+//! requested by name is created where the broker's settings and, since version 4, the request allow
+//! it.
 
 use std::sync::Arc;
 
@@ -102,7 +103,7 @@ fn look_up(
 
 fn by_name(cx: &Cx<'_>, name: &str, may_make: bool) -> Result<Arc<Topic>, ErrorCode> {
     let core = cx.core;
-    // Whoever may not see a topic is not told whether there is one.
+    // A client that may not see a topic does not learn whether it exists.
     cx.check(Operation::Describe, Resource::topic(name))?;
     match core.topic(name) {
         Err(code) if check_name(name).is_err() || !may_make || name == OFFSETS_TOPIC => {

@@ -1,4 +1,4 @@
-//! The APIs, one file each: a request in, an answer out, no socket and no clock.
+//! The APIs, one file each: a request in, a response out, no socket and no clock.
 //!
 //! [`handle`] reads the header of a frame and finds the API in the table at the end. An API outside the table is not
 //! advertised, and a request for it closes the connection, as in Kafka.
@@ -146,12 +146,12 @@ pub(crate) struct Cx<'a> {
 }
 
 impl Cx<'_> {
-    /// Where the group coordinator puts an answer for this client.
+    /// Where the group coordinator puts a reply for this client.
     pub(crate) fn ticket(&self) -> Ticket {
         Arc::new(Slot::new(self.client.waker.clone()))
     }
 
-    /// Where a transaction coordinator puts an answer for this client.
+    /// Where a transaction coordinator puts a reply for this client.
     pub(crate) fn question(&self) -> Asked {
         Arc::new(Slot::new(self.client.waker.clone()))
     }
@@ -300,7 +300,7 @@ impl<R: Send + 'static> Outcome<R> {
     }
 }
 
-/// One API: a file beside this one.
+/// One API: a file next to this one.
 pub(crate) trait Api: Refuse<Response: Throttled> {
     /// The versions that are fully handled. A release takes some of them.
     const HANDLED: Versions;
@@ -313,7 +313,7 @@ pub(crate) trait Api: Refuse<Response: Throttled> {
         true
     }
 
-    /// Answers a version that is not taken: the connection ends.
+    /// Handles a version that is not taken: the connection ends.
     fn answer_unknown_version(cx: &Cx<'_>, _correlation_id: i32) -> Outcome<Answered> {
         not_taken(cx.core, Self::KEY, cx.version)
     }
@@ -329,7 +329,7 @@ pub(crate) trait Api: Refuse<Response: Throttled> {
     }
 }
 
-/// What a producer that is fenced was told before there was a code for it (KIP-588).
+/// The code for a fenced producer before there was one of its own (KIP-588).
 fn old_fencing(code: ErrorCode, is_old: bool) -> ErrorCode {
     match code {
         ErrorCode::PRODUCER_FENCED if is_old => ErrorCode::INVALID_PRODUCER_EPOCH,
@@ -341,11 +341,11 @@ fn old_fencing(code: ErrorCode, is_old: bool) -> ErrorCode {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ask {
     Answer,
-    /// Nothing, and answer this code.
+    /// Nothing, and return this code.
     Refuse(ErrorCode),
-    /// What it asks for, and answer this code all the same.
+    /// What it requests, and still return this code.
     AnswerAndRefuse(ErrorCode),
-    /// What it asks for, and leave out of the answer what it may leave out.
+    /// What it requests, and leave out of the response what it may leave out.
     AnswerWithLess,
 }
 
@@ -442,7 +442,7 @@ fn told_by_release(core: &Core, api: ApiKey) -> Option<Versions> {
     }
 }
 
-/// The versions of an API that the broker tells and takes, among those that it handles.
+/// The versions of an API that the broker advertises and takes, among those that it handles.
 fn told(core: &Core, api: ApiKey, handled: Versions) -> Option<Versions> {
     let told = told_by_release(core, api)?;
     Some(Versions {
@@ -469,8 +469,8 @@ fn run<A: Api>(cx: &Cx<'_>, mut body: Reader, correlation_id: i32, ask: Ask) -> 
         Ask::Refuse(code) if request.is_answered() => {
             Outcome::Answer(request.refuse(version, code))
         }
-        // The end of the connection is all that its sender can be told, as with Kafka.
-        Ask::Refuse(code) => Outcome::Close(format!("{code}, and nobody waits for an answer")),
+        // The sender gets only the end of the connection, as with Kafka.
+        Ask::Refuse(code) => Outcome::Close(format!("{code}, and nobody waits for a response")),
     };
     outcome.map(move |mut response, finish| {
         if ask == Ask::AnswerWithLess {

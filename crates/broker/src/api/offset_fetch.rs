@@ -1,8 +1,9 @@
 //! OffsetFetch, versions 0 to 10: version 0 looks into ZooKeeper, at any node; one group, or from version 8 several (KIP-709);
 //! from version 10 topics go by id.
 //!
-//! No offset committed is answered with -1 and no error, in version 0 with UNKNOWN_TOPIC_OR_PARTITION. From version 7 a client
-//! can ask for stable offsets only, and is told of those that an open transaction may yet change (KIP-447).
+//! Without a committed offset the response has -1 and no error, in version 0
+//! UNKNOWN_TOPIC_OR_PARTITION. Since version 7 a client can request stable offsets only, and gets
+//! an error for those that an open transaction may yet change (KIP-447).
 
 use ottla_protocol::messages::offset_fetch_request::OffsetFetchRequestGroup;
 use ottla_protocol::messages::offset_fetch_response::{
@@ -139,7 +140,7 @@ enum Named {
     Id(Uuid),
 }
 
-/// One topic's answer, whichever its version.
+/// The response for one topic, whichever its version.
 struct Found {
     name: Str,
     id: Uuid,

@@ -33,7 +33,7 @@ pub(super) fn to_store(cx: &Cx<'_>, asked: Asked<'_>) -> Result<Stored, ErrorCod
     };
     found.partition(asked.partition)?;
     let metadata = asked.metadata.unwrap_or_default();
-    // Kafka compares the length of Java's string, whatever the setting's name says.
+    // Kafka compares the length of Java's string, although the setting's name has "bytes".
     if metadata.encode_utf16().count() > cx.core.settings.offset_metadata_max_bytes {
         return Err(ErrorCode::OFFSET_METADATA_TOO_LARGE);
     }

@@ -1,9 +1,10 @@
 //! Produce, versions 0 to 13: one record batch (magic 2) per partition, before version 3 a message set, which the log keeps as
 //! one; from version 13 topics go by id.
 //!
-//! In a transaction the coordinator is asked first where the producer has none open: whether the partition was added to it, or
-//! from version 12 to add it (KIP-890). With acks=all the answer comes when all replicas in sync have the records. From version
-//! 10 it says who leads instead (KIP-951).
+//! If the producer has no transaction open in the partition, the coordinator is called first: to
+//! verify that the partition was added to the transaction, or since version 12 to add it (KIP-890).
+//! With acks=all the response comes when all replicas in sync have the records. Since version 10 it
+//! has the new leader instead (KIP-951).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -37,7 +38,7 @@ const FIRST_OF_BATCHES: i16 = 3;
 /// From here on zstd is allowed (KIP-110).
 const FIRST_WITH_ZSTD: i16 = 7;
 const FIRST_WITH_LEADERS: i16 = 10;
-/// From here on a producer is told that it must abort (KIP-890).
+/// Since this version a producer gets an error by which it must abort (KIP-890).
 const FIRST_WITH_ABORTABLE: i16 = 11;
 /// From here on partitions are added to the transaction by themselves (KIP-890).
 const FIRST_THAT_ADDS: i16 = 12;
@@ -91,7 +92,7 @@ impl Api for ProduceRequest {
 /// Where a partition stands in a request: the place of its topic, and its own.
 type InRequest = (usize, usize);
 
-/// What the coordinator said of partitions: the number of the question, or why not.
+/// The coordinator's results for partitions: the number of the verification, or the error.
 type Verified = BTreeMap<InRequest, Result<u64, ErrorCode>>;
 
 /// A partition where a transaction is to begin, if the coordinator knows of it.
@@ -103,7 +104,7 @@ struct Unsure {
 }
 
 impl Unsure {
-    /// As producers of this version are told it.
+    /// The result in the form for producers of this version.
     fn answered(&self, code: ErrorCode, side: &Side) -> Result<u64, ErrorCode> {
         let knows_abortable = side.version >= FIRST_WITH_ABORTABLE;
         let adds = side.version >= FIRST_THAT_ADDS;
@@ -225,7 +226,7 @@ impl Side {
     }
 }
 
-/// Answers, as soon as replicas have what they must.
+/// Responds as soon as replicas have what they must.
 fn finish(
     side: &Side,
     request: &ProduceRequest,
@@ -257,7 +258,7 @@ struct Writing<'a> {
     pending: &'a mut Vec<Pending>,
 }
 
-/// An answer that waits for replicas.
+/// A response that waits for replicas.
 struct Waiting {
     answer: ProduceResponse,
     pending: Vec<Pending>,
@@ -272,7 +273,7 @@ struct Pending {
 }
 
 impl Waiting {
-    /// Answers if nothing is waited for any more, or the time is over.
+    /// Responds if nothing is waited for any more, or the time is over.
     fn look(mut self, now: Now) -> Outcome<ProduceResponse> {
         let watcher = Watcher::new(1, self.waker.clone());
         let is_late = now.instant >= self.deadline;
@@ -306,7 +307,7 @@ impl Waiting {
     }
 }
 
-/// With acks=0 the only way to tell the client that something went wrong is to close the connection.
+/// With acks=0 the only way to report an error to the client is to close the connection.
 fn without_answer(answer: &ProduceResponse) -> Outcome<ProduceResponse> {
     let mut partitions = answer
         .responses
@@ -324,7 +325,7 @@ fn without_answer(answer: &ProduceResponse) -> Outcome<ProduceResponse> {
     }
 }
 
-/// Says where to find the leaders that the answer names.
+/// Adds the addresses of the leaders that the response names.
 fn with_leaders(side: &Side, mut answer: ProduceResponse) -> ProduceResponse {
     let partitions = answer
         .responses

@@ -1,5 +1,6 @@
-//! DescribeQuorum, AddRaftVoter, RemoveRaftVoter, UnregisterBroker and UpdateFeatures, as a cluster answers whose nodes are brokers
-//! and controllers with a static quorum, and whose features stay.
+//! DescribeQuorum, AddRaftVoter, RemoveRaftVoter, UnregisterBroker and UpdateFeatures. They respond
+//! as a cluster whose nodes are brokers and controllers with a static quorum, and whose features
+//! stay.
 
 use ottla_protocol::messages::describe_quorum_response::{
     Listener, Node, PartitionData, ReplicaState, TopicData,

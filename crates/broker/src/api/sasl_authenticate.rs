@@ -1,5 +1,5 @@
-//! SaslAuthenticate, versions 0 to 2: one token of the mechanism; from version 1 the last answer says how long the session
-//! lasts (KIP-368).
+//! SaslAuthenticate, versions 0 to 2: one token of the mechanism. Since version 1 the last response
+//! has the lifetime of the session (KIP-368).
 
 use ottla_protocol::Versions;
 use ottla_protocol::messages::{SaslAuthenticateRequest, SaslAuthenticateResponse};

@@ -1,6 +1,7 @@
-//! ShareAcknowledge, versions 1 and 2 (KIP-932): what a member of a share group says of records; it may end its session.
+//! ShareAcknowledge, versions 1 and 2 (KIP-932): acknowledgements of a member of a share group; it
+//! may end its session.
 //!
-//! From version 2 locks may begin anew (KIP-1222).
+//! Since version 2 locks may be renewed (KIP-1222).
 
 use ottla_protocol::messages::share_acknowledge_response::{
     LeaderIdAndEpoch, NodeEndpoint, PartitionData, ShareAcknowledgeTopicResponse,

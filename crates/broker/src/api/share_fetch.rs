@@ -1,8 +1,9 @@
-//! ShareFetch, versions 1 and 2 (KIP-932): a long poll of a member of a share group, for records that nobody else has. It may
-//! say what became of others before, and begins, goes on with or ends a share session.
+//! ShareFetch, versions 1 and 2 (KIP-932): a long poll of a member of a share group, for records
+//! that nobody else has. It may acknowledge earlier records, and begins, continues or ends a share
+//! session.
 //!
-//! From version 2 the number of records can be a limit (KIP-1206), and locks may begin anew, in a request that wants no records
-//! (KIP-1222).
+//! Since version 2 the number of records can be a limit (KIP-1206), and locks may be renewed, in a
+//! request that wants no records (KIP-1222).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -78,7 +79,7 @@ impl Api for ShareFetchRequest {
     }
 }
 
-/// What is told of the acknowledgements for a partition, if there are any.
+/// The result of the acknowledgements for a partition, if there are any.
 fn acknowledged(
     cx: &Cx<'_>,
     sharer: &Sharer,
@@ -162,7 +163,7 @@ struct Poll {
     most: usize,
     is_exact: bool,
     deadline: Instant,
-    /// What the client is told in any case.
+    /// What the client gets in any case.
     told: BTreeMap<Place, PartitionData>,
 }
 
@@ -193,7 +194,8 @@ impl Poll {
         })
     }
 
-    /// Acquires what there is, up to the limits. Gives up to where it looked in each partition.
+    /// Acquires what there is, up to the limits. Returns the offset up to which it looked in each
+    /// partition.
     fn acquire(&mut self, now: Now) -> Vec<(Place, i64)> {
         let mut seen = Vec::new();
         let (mut bytes, mut most) = (self.bytes, self.most);
@@ -330,7 +332,7 @@ impl Poll {
     }
 }
 
-/// Who leads, where a failure tells it.
+/// The leader, where an error comes with it.
 fn leader(standing: Option<Standing>) -> LeaderIdAndEpoch {
     standing.map_or_else(LeaderIdAndEpoch::default, |it| LeaderIdAndEpoch {
         leader_id: it.leader,

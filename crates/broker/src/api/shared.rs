@@ -1,4 +1,5 @@
-//! What ShareFetch and ShareAcknowledge have in common (KIP-932): who asks, what it says of records, and who leads.
+//! What ShareFetch and ShareAcknowledge have in common (KIP-932): the member, its acknowledgements,
+//! and the leaders.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -14,7 +15,7 @@ use crate::security::session::Who;
 use crate::sharing::{Key, Place, Said, SharingRules};
 use crate::topics::Topic;
 
-/// A member of a share group that asks.
+/// A member of a share group that sends a request.
 #[derive(Debug, Clone)]
 pub(super) struct Sharer {
     pub(super) group: String,
@@ -68,7 +69,7 @@ impl Sharer {
             .ok_or(ErrorCode::TOPIC_AUTHORIZATION_FAILED)
     }
 
-    /// Takes what it says of records of a partition.
+    /// Takes its acknowledgements for a partition.
     pub(super) fn acknowledge(
         &self,
         core: &Core,

@@ -1,4 +1,4 @@
-//! SyncGroup, versions 0 to 5: the answer comes when the leader has sent the assignments.
+//! SyncGroup, versions 0 to 5: the response comes when the leader has sent the assignments.
 
 use std::sync::Arc;
 

@@ -100,7 +100,7 @@ impl Bench {
         handle(&self.core, opened, &self.client, self.now, ask)
     }
 
-    /// The answer, however long it waits.
+    /// The response, however long it waits.
     fn ask<R: Request>(&self, request: &R, version: i16) -> R::Response {
         let mut outcome = self.outcome(request, version, Ask::Answer);
         loop {
@@ -231,8 +231,8 @@ fn sequenced(producer_id: i64, base_sequence: i32) -> ProducerState {
     }
 }
 
-/// Asks one API at every version it advertises, for an answer and for a refusal.
-/// Asks a broker of each release for each version of an API.
+/// Sends one API at every version it advertises, for a response and for a refusal.
+/// Sends requests to a broker of each release for each version of an API.
 fn at_every_version<R: Api>(bench: &Bench) {
     for release in Release::all() {
         bench.core.set_release(release);
@@ -303,7 +303,7 @@ fn a_refused_request_is_answered_by_what_it_asked_for() {
         Outcome::Answer(frame) => answer::<FetchRequest>(version, frame),
         _ => panic!("not refused"),
     };
-    // Before version 7 the partitions alone can say it, from 13 on the top alone does.
+    // Before version 7 only the partitions have the code, since version 13 only the top has it.
     for (version, top, partitions) in [(4, 0, 1), (7, code.0, 1), (13, code.0, 0)] {
         let answer = refused(&bench.fetch_request(0, 1, version), version);
         assert_eq!(answer.error_code, top, "{version}");

@@ -39,7 +39,7 @@ pub(crate) trait Throttled {
 }
 
 fn milliseconds(throttle: Throttle) -> i32 {
-    // At least 1: a client that is kept away is told so.
+    // At least 1, so that a client that is throttled sees it.
     i32::try_from(throttle.time.as_micros().div_ceil(1000)).unwrap_or(i32::MAX)
 }
 
@@ -127,7 +127,8 @@ impl Throttled for FetchResponse {
         records.map(Bytes::len).sum()
     }
 
-    /// A client that is over its quota gets no partitions, and asks again later (KIP-219).
+    /// A client that is over its quota gets no partitions, and sends the request again later
+    /// (KIP-219).
     fn throttle(&mut self, throttle: Throttle) {
         self.throttle_time_ms = milliseconds(throttle);
         if throttle.withholds {

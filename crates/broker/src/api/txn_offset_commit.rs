@@ -1,7 +1,8 @@
 //! TxnOffsetCommit, versions 0 to 6: offsets that count when the producer's transaction is committed.
 //!
-//! From version 3 a producer says which member commits (KIP-447); from 5 the partition that keeps the offsets is added to the
-//! transaction by itself (KIP-890), before that the producer must have added it; from 6 topics go by id.
+//! Since version 3 a producer sends the member that commits (KIP-447). Since version 5 the
+//! partition that keeps the offsets is added to the transaction by itself (KIP-890), before that
+//! the producer must have added it. Since version 6 topics go by id.
 
 use ottla_protocol::messages::txn_offset_commit_request::{
     TxnOffsetCommitRequestPartition, TxnOffsetCommitRequestTopic,

@@ -1,9 +1,11 @@
-//! What the nodes of a cluster share, as the metadata log does in Kafka: topics, who leads them, who is in sync, which nodes
-//! are there. Every change is handed to all nodes that are up: at once, or as late as [`Controller::set_metadata_delay`] says.
+//! What the nodes of a cluster share, as the metadata log does in Kafka: topics, their leaders, the
+//! replicas in sync, the nodes that are up. Every change is handed to all nodes that are up: at
+//! once, or as late as [`Controller::set_metadata_delay`] sets.
 //!
-//! A leader that has not heard of its successor goes on: it appends and answers. Nobody copies from it any more, so that what
-//! it appends is never committed, and is cut off when it has heard. Its own wishes about who is in sync are not granted before,
-//! as Kafka refuses AlterPartition from a leader whose knowledge is old (KIP-497).
+//! A leader that does not know of its successor yet goes on: it appends and responds. Nobody copies
+//! from it any more, so what it appends is never committed, and is cut off when it gets the new
+//! metadata. Until then its changes of the replicas in sync are refused, as Kafka refuses
+//! AlterPartition from a leader whose metadata is old (KIP-497).
 //!
 //! It has neither clock nor sockets: `now` is an argument, and whoever drives it calls [`Controller::replicate`] when its
 //! waker was woken and at [`Controller::next_timeout`].
@@ -47,7 +49,7 @@ pub(crate) trait Member: Send + Sync {
     fn replica(&self, topic: &str, id: Uuid, index: i32) -> Option<Arc<Mutex<Replica>>>;
     /// Writes a marker to a partition that it leads.
     fn mark(&self, place: &Place, marker: Marker, now: Now) -> Result<Unreplicated, ErrorCode>;
-    /// Adds to a transaction that it coordinates; the answer comes under the ticket.
+    /// Adds to a transaction that it coordinates; the reply comes under the ticket.
     fn add_to_transaction(&self, add: &Add, ticket: Asked, now: Now);
     /// The partitions that it leads, and that have grown.
     fn take_grown(&self) -> BTreeSet<PartitionId>;
@@ -55,7 +57,7 @@ pub(crate) trait Member: Send + Sync {
     fn forget_volatile(&self);
 }
 
-/// Where a coordinator's answer about a transaction goes.
+/// Where a coordinator's reply about a transaction goes.
 pub(crate) type Asked = Arc<Slot<Reply>>;
 
 /// How a node stops.
@@ -177,7 +179,7 @@ impl Controller {
         self.state.lock().nodes.insert(id, node);
     }
 
-    // Questions.
+    // Lookups.
 
     /// The nodes that are up, and where their clients connect, by number.
     pub(crate) fn hosts(&self) -> Vec<(i32, Host)> {
@@ -235,7 +237,8 @@ impl Controller {
 
     // Topics.
 
-    /// Makes a topic, or with `validate_only` says whether it could be made. Its name was looked at.
+    /// Creates a topic, or with `validate_only` checks whether it could be created. Its name was
+    /// checked already.
     pub(crate) fn create_topic(
         &self,
         name: &str,
@@ -268,7 +271,7 @@ impl Controller {
         Ok(made)
     }
 
-    /// Adds partitions until there are as many as `layout` says.
+    /// Adds partitions until there are as many as in `layout`.
     pub(crate) fn add_partitions(&self, name: &str, layout: &Layout) -> Result<(), Failure> {
         let mut state = self.state.lock();
         let unknown = || (ErrorCode::UNKNOWN_TOPIC_OR_PARTITION, name.to_owned());
@@ -465,7 +468,8 @@ impl Controller {
         self.waker.wake_by_ref();
     }
 
-    /// How long the controller's word takes to a node. With no time it hears at once what it has missed.
+    /// The delay of metadata from the controller to a node. With no delay the node gets at once
+    /// what it has missed.
     pub(crate) fn set_metadata_delay(&self, id: i32, delay: Duration, now: Now) {
         {
             let mut state = self.state.lock();
@@ -517,7 +521,8 @@ impl Controller {
         words.chain(grown).chain(lagging).min()
     }
 
-    /// Hands what has grown to followers, and puts those out of sync that lag. Says whether it did anything.
+    /// Hands new records to followers, and removes lagging ones from the replicas in sync. Returns
+    /// whether it did anything.
     pub(crate) fn replicate(&self, now: Now) -> bool {
         let mut state = self.state.lock();
         let mut did = state.deliver(now);
@@ -567,7 +572,7 @@ impl State {
         }
     }
 
-    /// Nodes hear what is due. Says whether any did.
+    /// Delivers due metadata to nodes. Returns whether there was any.
     fn deliver(&mut self, now: Now) -> bool {
         let (mut any, mut all) = (false, false);
         for node in self.nodes.values_mut().filter(|node| node.up) {
@@ -646,8 +651,8 @@ impl State {
         Ok(made)
     }
 
-    /// Runs `change` on every partition, and tells the nodes of topics that have changed. `change` gives back whether a
-    /// leader was looked for.
+    /// Runs `change` on every partition, and sends changed topics to the nodes. `change` returns
+    /// whether a leader was looked for.
     fn each_partition(&mut self, mut change: impl FnMut(&Self, &mut Image, usize) -> Option<()>) {
         let names: Vec<Str> = self.topics.keys().cloned().collect();
         for name in names {

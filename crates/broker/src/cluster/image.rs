@@ -35,12 +35,12 @@ pub(crate) struct Layout {
     pub(crate) partitions: i32,
     /// `None`: as many as the broker's settings say.
     pub(crate) replication: Option<i32>,
-    /// The replicas of each partition, if the client says it.
+    /// The replicas of each partition, if the client sends them.
     pub(crate) assignments: Option<Vec<Vec<i32>>>,
 }
 
 impl Layout {
-    /// So many partitions, and what the broker's settings say.
+    /// This many partitions, and the defaults of the broker's settings.
     pub(crate) fn of(partitions: i32) -> Self {
         Self {
             partitions,

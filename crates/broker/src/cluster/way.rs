@@ -1,6 +1,8 @@
-//! The controller's word on its way to a node: in order, and as late as whoever drives the cluster wants.
+//! Metadata from the controller on its way to a node: in order, and as late as the driver of the
+//! cluster wants.
 //!
-//! A node that has not heard goes on as it was told before: it leads what others lead by now, and knows nothing of new topics.
+//! A node without the newest metadata goes on with the old: it leads what others lead by now, and
+//! knows nothing of new topics.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};

@@ -75,7 +75,7 @@ pub(super) const GROUP_KEYS: &[Key] = &[
         SHARE_RENEW,
         ValueType::Bool,
         "true",
-        "Whether members may have locks begin anew (KIP-1222).",
+        "Whether members may renew the locks of records (KIP-1222).",
     ),
     key(
         SHARE_SESSION,

@@ -92,7 +92,7 @@ pub const BROKER_KEYS: &[Key] = &[
         FAILED_AUTHENTICATION_DELAY,
         ValueType::Int(0, INT),
         "100",
-        "Milliseconds before a failed authentication is answered and the connection closed.",
+        "Milliseconds before the response to a failed authentication; then the connection is closed.",
     ),
     key(
         MAX_IDLE,

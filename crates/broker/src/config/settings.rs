@@ -31,7 +31,7 @@ pub(crate) enum TimestampType {
     LogAppendTime,
 }
 
-/// What a topic says about its compaction.
+/// A topic's settings for its compaction.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Compaction {
     /// `delete.retention.ms`: how long a tombstone stays.
@@ -72,7 +72,7 @@ pub(crate) struct LogConfig {
     pub(crate) unclean_elections: bool,
 }
 
-/// An asterisk asks for all, which the protocol says with an empty beginning.
+/// An asterisk requests all, which the protocol writes as an empty prefix.
 fn prefixes(text: &str) -> Vec<String> {
     let parts = text.split(',').map(str::trim);
     let parts = parts.filter(|part| !part.is_empty());

@@ -29,7 +29,7 @@ pub(super) struct State {
     pub(super) taking_over: Vec<TakingOver>,
     pub(super) appending: Vec<Appending>,
     pub(super) marking: Vec<Marking>,
-    /// The timeout that whoever drives the timers was told.
+    /// The timeout that the driver of the timers knows.
     pub(super) told: Option<Instant>,
 }
 
@@ -128,7 +128,8 @@ impl Coordinator {
 }
 
 impl State {
-    /// Coordinates the ids of parts of the log that are safe by now. Says whether there were any.
+    /// Coordinates the ids of parts of the log that are safe by now. Returns whether there were
+    /// any.
     pub(super) fn take_over(&mut self) -> bool {
         let mut did = false;
         for part in std::mem::take(&mut self.taking_over) {
@@ -169,7 +170,7 @@ impl State {
         due.into_iter().map(|it| it.mark).collect()
     }
 
-    /// Hands out answers, and leaves the rest for later.
+    /// Hands out replies, and leaves the rest for later.
     pub(super) fn answer(&mut self) {
         let mut later = Vec::new();
         while let Some(effect) = self.machine.take_effect() {

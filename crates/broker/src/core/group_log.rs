@@ -21,15 +21,15 @@ use crate::topics::{OFFSETS_TOPIC, Topic};
 type Keyed = (Bytes, Option<Bytes>);
 
 impl Core {
-    /// Runs `act` on the group coordinator and keeps what it changed of groups' members, then hands out the answers that
-    /// became due and has the timer looked at.
+    /// Runs `act` on the group coordinator and stores what it changed of groups' members, then
+    /// hands out the replies that became due and has the timer looked at.
     pub(crate) fn with_groups<R>(&self, now: Now, act: impl FnOnce(&mut Groups<Ticket>) -> R) -> R {
         self.act(None, now, act)
     }
 
-    /// As [`Core::with_groups`], for answers that tell what a member of this group has: they also wait for what was kept of it
-    /// earlier and is not on all replicas yet. A coordinator that takes over without that would assign otherwise in the same
-    /// generation.
+    /// As [`Core::with_groups`], for replies with the assignment of a member of this group. They
+    /// also wait for earlier changes of the group that are not on all replicas yet. A coordinator
+    /// that takes over without these would assign otherwise in the same generation.
     pub(crate) fn with_group<R>(
         &self,
         group: &str,
@@ -107,8 +107,9 @@ impl Core {
         self.write(changed.iter().map(encode), None, now)
     }
 
-    /// What could not be kept has not happened, as in Kafka: members would be told of it later, and a coordinator that takes over
-    /// would not know. Groups whose members have epochs are again what was kept of them; a classic one gathers its members anew.
+    /// Reverts changes that could not be stored, as in Kafka: members would learn of them later,
+    /// and a coordinator that takes over would not know. Groups whose members have epochs return to
+    /// their stored state; the members of a classic group join again.
     fn revert(&self, groups: &mut Groups<Ticket>, unkept: &[Kept], now: Now) {
         let is_classic = |kept: &&Kept| matches!(kept, Kept::Classic(_));
         let (classic, others): (Vec<_>, Vec<_>) = unkept.iter().partition(is_classic);
@@ -154,7 +155,8 @@ impl Core {
         }
     }
 
-    /// What is kept of a group, or of others beside it, and is not on all replicas yet.
+    /// What is stored of a group, or of others that are stored with it, and is not on all replicas
+    /// yet.
     fn unreplicated(&self, group: &str) -> Option<Unreplicated> {
         let topic = self.offsets_topic().ok()?;
         let index = partition_of(group, topic.partitions.len());
@@ -170,8 +172,9 @@ impl Core {
         })
     }
 
-    /// Commits or forgets offsets: first in the offsets topic, then in the groups. Those of a transaction count when it is
-    /// committed. Gives what replicas must have before clients are told.
+    /// Commits or forgets offsets: first in the offsets topic, then in the groups. Those of a
+    /// transaction count when it is committed. Returns what replicas must have before clients get
+    /// the response.
     pub(crate) fn store(
         &self,
         groups: &mut Groups<Ticket>,
@@ -253,7 +256,8 @@ impl Core {
         Ok(unreplicated)
     }
 
-    /// Reads from a partition of the offsets topic the groups, with their offsets, that `is_here` says.
+    /// Reads the groups for which `is_here` is true, with their offsets, from a partition of the
+    /// offsets topic.
     ///
     /// # Errors
     /// What is wrong with it.
@@ -293,7 +297,7 @@ impl Core {
     }
 }
 
-/// Takes over what is in the offsets topic, if need be as part of this producer's transaction.
+/// Takes over what is in the offsets topic, if needed as part of this producer's transaction.
 fn take(groups: &mut Groups<Ticket>, stored: Stored, producer: Option<i64>) {
     let Stored {
         group,

@@ -1,4 +1,5 @@
-//! A node as a member of its cluster: what the controller tells it, and what it tells of the cluster.
+//! A node as a member of its cluster: what it gets from the controller, and what it reports of the
+//! cluster.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -101,14 +102,14 @@ impl Core {
 
     /// The node that coordinates a group.
     pub(crate) fn coordinator(&self, group: &str) -> Result<i32, ErrorCode> {
-        // Who asks for the first coordinator makes the topic, as in Kafka.
+        // The first request for a coordinator creates the topic, as in Kafka.
         coordinator_in(self.offsets_topic(), group)
     }
 
     /// The partition that keeps a group's offsets.
     ///
     /// # Errors
-    /// Why there is none.
+    /// Why no partition keeps them.
     pub(crate) fn offsets_of(&self, group: &str) -> Result<(String, i32), String> {
         let topic = self.offsets_topic().map_err(|error| error.message)?;
         let index = partition_of(group, topic.partitions.len());
@@ -118,7 +119,7 @@ impl Core {
     /// Does this node coordinate the group?
     ///
     /// # Errors
-    /// What to tell a client that thinks so, if not.
+    /// The error code for a client that sent the request here, if not.
     pub(crate) fn coordinates(&self, group: &str) -> Result<(), ErrorCode> {
         if self.membership.is_none() || self.coordinator(group) == Ok(self.node) {
             Ok(())
@@ -246,7 +247,8 @@ impl Member for Core {
         self.fetch_sessions.lock().clear();
         self.shares.lock().clear();
         self.forget_transactions();
-        // Nobody but the controller deals with a node that is down; what waits here ends with its connection.
+        // Nobody but the controller deals with a node that is down; pending requests here end with
+        // their connections.
         for topic in self.topics() {
             for replica in &topic.partitions {
                 replica.lock().leave();

@@ -28,7 +28,7 @@ pub(crate) struct ShareAsk<'a> {
     pub(crate) topic: &'a Arc<Topic>,
     pub(crate) rules: &'a SharingRules,
     pub(crate) claim: &'a Claim,
-    /// Bytes that there is room for; of a first batch all are given.
+    /// Bytes that there is space for; a first batch is given whole.
     pub(crate) bytes: usize,
 }
 
@@ -48,7 +48,8 @@ impl Core {
         self.keep_shares(now, act).0
     }
 
-    /// As [`Core::with_shares`], for what clients are told only if it was written down; says whether all was.
+    /// As [`Core::with_shares`], for results that clients get only if they were written down;
+    /// returns whether all were.
     pub(crate) fn keep_shares<R>(
         &self,
         now: Now,
@@ -108,7 +109,7 @@ impl Core {
         Ok(())
     }
 
-    /// Reads back what the data folder says of share groups.
+    /// Reads the share groups back from the data folder.
     pub(super) fn recover_shares(&self) -> Result<(), BrokerError> {
         let Ok(topic) = self.topic(SHARE_STATE_TOPIC) else {
             return Ok(());

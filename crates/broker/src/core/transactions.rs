@@ -3,7 +3,7 @@
 //!
 //! # Locks
 //! The coordinator's is held while its log is appended to. Markers go out without it, since they may need the controller's.
-//! Progress comes by bells: a replica rings when something is safe, and then [`Core::has_news`].
+//! Progress comes by wake-ups: a replica rings when something is safe, and then [`Core::has_news`].
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -119,7 +119,8 @@ impl Core {
         }
     }
 
-    /// Whether the coordinator must be asked before a producer commits a group's offsets; and the number of the question if so.
+    /// Whether the coordinator must verify before a producer commits a group's offsets; and the
+    /// number of the verification if so.
     pub(crate) fn question_of_group(
         &self,
         (topic, index): &Place,
@@ -194,7 +195,8 @@ impl Core {
         self.follow_transactions(now);
     }
 
-    /// Appends records, writes markers and answers, until nothing is left but what others must do first.
+    /// Appends records, writes markers and hands out replies, until only work of other nodes is
+    /// left.
     fn follow_transactions(&self, now: Now) {
         loop {
             self.transactions.news.rung.store(false, Ordering::Release);
@@ -219,7 +221,7 @@ impl Core {
         }
     }
 
-    /// Does what is possible with the coordinator's lock alone. Says whether it did anything.
+    /// Does what is possible with the coordinator's lock alone. Returns whether it did anything.
     fn settle(&self, state: &mut State, now: Now) -> bool {
         let mut did = state.take_over();
         while let Some(effect) = state.machine.take_effect() {
@@ -366,7 +368,7 @@ impl Core {
         })
     }
 
-    /// Appends the broker's own batch as the leader, for as many replicas as the topic says.
+    /// Appends the broker's own batch as the leader, for as many replicas as the topic requires.
     fn place(
         &self,
         topic: &Arc<Topic>,
@@ -390,7 +392,7 @@ impl Core {
 
     // Coordinators come and go.
 
-    /// Reads back what the data folder says of transactions.
+    /// Reads the transactions back from the data folder.
     pub(super) fn recover_transactions(&self) -> Result<(), BrokerError> {
         let Ok(topic) = self.topic(TRANSACTIONS_TOPIC) else {
             return Ok(());

@@ -1,4 +1,4 @@
-//! What members of the classic protocol ask and are told, of whichever kind their group is.
+//! Requests and responses of members of the classic protocol, of whichever kind their group is.
 
 use std::time::Duration;
 
@@ -30,11 +30,11 @@ pub(crate) struct Join {
     pub(crate) protocols: Vec<Protocol>,
     /// From version 4 a member first gets an id and then joins with it (KIP-394).
     pub(crate) id_first: bool,
-    /// From version 9 a leader can be told to leave the assignment as it is (KIP-814).
+    /// Since version 9 the response can make a leader leave the assignment as it is (KIP-814).
     pub(crate) can_skip_assignment: bool,
 }
 
-/// The answer to a [`Join`] that went through.
+/// The reply to a [`Join`] that went through.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Joined {
     pub(crate) generation: i32,
@@ -71,7 +71,7 @@ pub(crate) struct Sync {
     pub(crate) assignments: Vec<(String, Bytes)>,
 }
 
-/// Who a request says it comes from.
+/// The sender of a request, by its own fields.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct AsMember {
     pub(crate) id: String,
@@ -80,13 +80,13 @@ pub(crate) struct AsMember {
 }
 
 impl AsMember {
-    /// Whether it says nothing of a member.
+    /// Whether no member is named.
     pub(super) fn is_nobody(&self) -> bool {
         self.generation < 0 && self.id.is_empty() && self.instance.is_none()
     }
 }
 
-/// The answer to a [`Sync`] that went through.
+/// The reply to a [`Sync`] that went through.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Synced {
     pub(crate) protocol_type: Option<String>,

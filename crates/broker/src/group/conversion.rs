@@ -8,7 +8,8 @@
 //!             the last member of the consumer protocol goes   └──────────────────────────────────┘
 //! ```
 //!
-//! `group.consumer.migration.policy` says which way is open. The number of the generation becomes the epoch, and back.
+//! `group.consumer.migration.policy` sets which direction is open. The number of the generation
+//! becomes the epoch, and back.
 
 use std::time::{Duration, Instant};
 

@@ -17,13 +17,13 @@ pub(super) const CONSUMER: &str = "consumer";
 /// Partitions by the names of their topics.
 pub(super) type Named = Vec<(String, Vec<i32>)>;
 
-/// What a consumer tells its group.
+/// What a consumer sends to its group.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Subscription {
     /// The one that its assignments are written in.
     pub(super) version: i16,
     pub(super) topics: BTreeSet<String>,
-    /// What it has not given up.
+    /// The partitions that it has not revoked.
     pub(super) owned: Named,
     pub(super) rack: Option<String>,
 }

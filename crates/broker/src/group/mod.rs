@@ -1,8 +1,8 @@
 //! The group coordinator: all groups, their committed offsets, and one clock hand over their timers.
 //!
-//! Like [`state`], it has neither clock nor sockets: `now` is an argument, a request that must wait hands in a ticket, and
-//! answers come out as [`Groups::take_replies`]. Whoever drives it calls [`Groups::handle_timeout`] at
-//! [`Groups::next_timeout`].
+//! Like [`state`], it has neither clock nor sockets: `now` is an argument, a request that must wait
+//! hands in a ticket, and replies come out as [`Groups::take_replies`]. Whoever drives it calls
+//! [`Groups::handle_timeout`] at [`Groups::next_timeout`].
 
 mod catalogue;
 mod classic;
@@ -57,13 +57,13 @@ use crate::ids::Ids;
 pub(crate) struct Groups<T> {
     config: GroupConfig,
     own: Arc<GroupSettings>,
-    /// The topics as they were when it was last told.
+    /// The topics as of the last change that it got.
     catalogue: Arc<Catalogue>,
     groups: BTreeMap<String, Entry<T>>,
     /// Each group's next deadline, soonest first.
     deadlines: BTreeSet<(Instant, String)>,
     replies: Replies<T>,
-    /// Groups whose members are to be kept anew, or whose members nobody needs any more.
+    /// Groups whose members are to be stored again, or whose members nobody needs any more.
     changed: BTreeSet<String>,
     /// What is to be kept of groups of the consumer protocol, and of share groups.
     records: Vec<Kept>,
@@ -143,7 +143,7 @@ impl<T> Groups<T> {
         &self.catalogue
     }
 
-    /// JoinGroup; the answer comes out under `ticket`, now or later.
+    /// JoinGroup; the reply comes out under `ticket`, now or later.
     pub(crate) fn join(&mut self, join: Join, ticket: T, now: Instant) {
         let refused = if join.group.is_empty() {
             Some(ErrorCode::INVALID_GROUP_ID)
@@ -194,7 +194,7 @@ impl<T> Groups<T> {
         }
     }
 
-    /// SyncGroup; the answer comes out under `ticket`, now or later.
+    /// SyncGroup; the reply comes out under `ticket`, now or later.
     pub(crate) fn sync(&mut self, sync: Sync, ticket: T, now: Instant) {
         if let Err(code) = self.check_known(&sync.group) {
             self.replies.push((ticket, Reply::Sync(Err(code))));
@@ -248,8 +248,8 @@ impl<T> Groups<T> {
         left.unwrap_or(Err(ErrorCode::UNKNOWN_MEMBER_ID))
     }
 
-    /// ConsumerGroupHeartbeat; the answer comes out under `ticket`. `may_describe` says of topics whether the client may
-    /// know that they are there.
+    /// ConsumerGroupHeartbeat; the reply comes out under `ticket`. `may_describe` returns whether
+    /// the client may know that a topic is there.
     pub(crate) fn beat(
         &mut self,
         beat: &Beat,
@@ -323,7 +323,7 @@ impl<T> Groups<T> {
         })
     }
 
-    /// ShareGroupHeartbeat; the answer comes out under `ticket`.
+    /// ShareGroupHeartbeat; the reply comes out under `ticket`.
     pub(crate) fn beat_share(&mut self, beat: &ShareBeat, ticket: T, now: Instant) {
         let beaten = self.beaten_share(beat, now);
         self.replies.push((ticket, Reply::Beat(beaten)));
@@ -354,7 +354,7 @@ impl<T> Groups<T> {
         })
     }
 
-    /// Makes an empty share group, if there is none of this name.
+    /// Makes an empty share group, if no group has this name.
     ///
     /// # Errors
     /// It has members, or is of another kind.
@@ -744,8 +744,8 @@ impl<T> Groups<T> {
 
     /// What is to be kept of groups that changed since the last call, at this time in milliseconds since 1970.
     pub(crate) fn take_changed(&mut self, now: i64) -> Vec<Kept> {
-        // Of a group that changes its protocol what a later record says counts: nothing of a consumer group is said behind the
-        // members of the classic one that it becomes.
+        // For a group that changes its protocol, the later record counts: no record of a consumer
+        // group follows those of the members of the classic group that it becomes.
         let mut kept = std::mem::take(&mut self.records);
         for group in std::mem::take(&mut self.changed) {
             let entry = self.groups.get_mut(&group);
@@ -796,7 +796,8 @@ impl<T> Groups<T> {
         expired
     }
 
-    /// Forgets groups that another node coordinates from here on; who waits in them is told.
+    /// Forgets groups that another node coordinates from here on; pending requests in them get an
+    /// error.
     pub(crate) fn unload(&mut self, is_gone: impl Fn(&str) -> bool) {
         let names = self.groups.keys().filter(|name| is_gone(name));
         for name in names.cloned().collect::<Vec<_>>() {
@@ -837,7 +838,7 @@ impl<T> Groups<T> {
         }
     }
 
-    /// Answers that became due since the last call.
+    /// Replies that became due since the last call.
     pub(crate) fn take_replies(&mut self) -> Vec<(T, Reply)> {
         std::mem::take(&mut self.replies)
     }

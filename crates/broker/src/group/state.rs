@@ -32,7 +32,8 @@ use super::classic::{
 };
 use super::consumer::{Beaten, Refused};
 
-/// How long a new member is held in JoinGroup: it cannot send heartbeats, so nothing else tells that it is gone.
+/// How long a new member is held in JoinGroup: it cannot send heartbeats, so nothing else shows
+/// that it is gone.
 const NEW_MEMBER_TIMEOUT: Duration = Duration::from_secs(300);
 
 #[derive(Debug)]
@@ -50,7 +51,7 @@ pub(super) struct Group<T> {
     pending: Vec<(String, Instant)>,
     /// When members that have not synced are taken for gone.
     sync_by: Option<Instant>,
-    /// Whether [`Group::kept`] says something new.
+    /// Whether [`Group::kept`] has something new.
     changed: bool,
 }
 
@@ -91,11 +92,11 @@ struct Member<T> {
     syncing: Option<T>,
     synced: bool,
     is_new: bool,
-    /// `None`: it was read back, and begins anew.
+    /// `None`: it was read back, and begins again.
     session_ends: Option<Instant>,
 }
 
-/// An answer to a request that waited.
+/// A reply to a request that waited.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Reply {
     Join(Result<Joined, NotJoined>),
@@ -103,7 +104,7 @@ pub(crate) enum Reply {
     Beat(Result<Beaten, Refused>),
 }
 
-/// What DescribeGroups says of a group.
+/// What DescribeGroups returns of a group.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Description {
     pub(crate) state: &'static str,
@@ -137,7 +138,7 @@ impl Reply {
     }
 }
 
-/// Answers that became due, each with the ticket of its request.
+/// Replies that became due, each with the ticket of its request.
 pub(super) type Replies<T> = Vec<(T, Reply)>;
 
 impl<T> Group<T> {
@@ -184,7 +185,8 @@ impl<T> Group<T> {
         self.members.iter().map(|member| member.metadata(protocol))
     }
 
-    /// Answers all who wait with this code: another coordinates the group from here on, or it changes its protocol.
+    /// Sends this code to all pending requests: another node coordinates the group from here on, or
+    /// it changes its protocol.
     pub(super) fn abandon(&mut self, code: ErrorCode, out: &mut Replies<T>) {
         for member in &mut self.members {
             if let Some(ticket) = member.joining.take() {
@@ -306,7 +308,7 @@ impl<T> Group<T> {
             State::Empty => return refuse(ticket, ErrorCode::UNKNOWN_MEMBER_ID, join.member, out),
         };
         if !needs_rebalance {
-            // The answer to its first request was lost, or it only wants to know.
+            // The response to its first request was lost, or it only wants to know.
             let joined = self.joined(&join.member, is_leader);
             if let Some(member) = self.members.get_mut(index) {
                 member.session_ends = Some(now + member.session_timeout);
@@ -397,7 +399,8 @@ impl<T> Group<T> {
             self.leader = Some(new_id.clone());
         }
         if self.state == State::Stable && self.select_protocol() == self.protocol {
-            // Only an id changes for the group. A leader that cannot be told so takes itself for a follower.
+            // Only an id changes for the group. A leader whose JoinGroup has no `skip_assignment`
+            // gets its old id as the leader's, and takes itself for a follower.
             self.changed = true;
             let is_leader = self.leader.as_ref() == Some(&new_id) && join.can_skip_assignment;
             let mut joined = self.joined(&new_id, is_leader);

@@ -768,7 +768,7 @@ fn members_go_on_with_the_coordinator_that_takes_over() {
         new.heartbeat(&member, 2),
         Err(ErrorCode::ILLEGAL_GENERATION)
     );
-    // It leads, and asks for another rebalance.
+    // It leads, and requests another rebalance.
     let ticket = new.send_join(rejoin(&member));
     assert_eq!(new.joined(ticket).generation, 2);
 }

@@ -28,7 +28,7 @@ pub struct Cluster {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Partition {
-    /// The leader; -1 if there is none.
+    /// The leader; -1 without one.
     pub leader: i32,
     /// The leader's epoch.
     pub epoch: i32,
@@ -146,7 +146,7 @@ impl Cluster {
                     return Some((*id, output));
                 }
             }
-            // A node may have answered one that was looked at before it.
+            // A node may have sent a reply to one that was looked at before it.
             let has_news = self.nodes.values().any(Node::has_news);
             if !self.controller.replicate(now) && !has_news {
                 return None;
@@ -154,7 +154,7 @@ impl Cluster {
         }
     }
 
-    /// The latest time that a node was told.
+    /// The latest time that a node has.
     fn now(&self) -> Option<Now> {
         let told = self.nodes.values().filter_map(|node| node.now);
         told.max_by_key(|now| now.instant)
@@ -239,9 +239,10 @@ impl Cluster {
         self.controller.set_following(id, follows, now);
     }
 
-    /// How long the controller's word takes to a node: which topics there are, who leads, who is in sync. With no time, which is
-    /// so from the beginning, it hears at once, also of what it has missed. A leader that has not heard of its successor goes on
-    /// answering; what it appends is cut off when it has heard.
+    /// The delay of metadata from the controller to a node: the topics, their leaders, the replicas
+    /// in sync. With no delay, which is the default, the node gets it at once, also what it has
+    /// missed. A leader that does not know of its successor still responds; what it appends is cut
+    /// off when it gets the new metadata.
     pub fn set_metadata_delay(&mut self, id: i32, delay: Duration, now: Now) {
         if let Some(node) = self.nodes.get_mut(&id) {
             node.now = Some(now);

@@ -66,7 +66,7 @@ pub enum ClientAuth {
     /// It does not ask for one.
     #[default]
     None,
-    /// It asks, and takes clients without one too.
+    /// It requests a certificate, and takes clients without one too.
     Requested,
     /// It turns away clients without one.
     Required,

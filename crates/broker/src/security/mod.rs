@@ -132,7 +132,7 @@ impl Security {
     pub(crate) fn fetch_burst(&self, who: &Principal, client_id: &str) -> usize {
         let quotas = self.quotas.lock();
         match quotas.burst(QuotaKey::ConsumerByteRate, who, client_id) {
-            // A limit above what memory can hold is none.
+            // A limit above what memory can hold is no limit.
             #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
             Some(bytes) => bytes as usize,
             None => usize::MAX,

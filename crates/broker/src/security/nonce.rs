@@ -3,7 +3,7 @@
 use parking_lot::Mutex;
 use ring::hmac;
 
-/// A counter under a keyed hash: what comes next cannot be told without the seed.
+/// A counter under a keyed hash: the next value cannot be predicted without the seed.
 pub(crate) struct Nonces {
     key: hmac::Key,
     drawn: Mutex<u64>,

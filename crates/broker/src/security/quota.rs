@@ -3,7 +3,8 @@
 //! The nearest entity that has a value for a key counts, in Kafka's order (KIP-55): user and client id, user and any client id,
 //! user, any user and client id, any user and any client id, any user, client id, any client id. A rate is measured over
 //! `quota.window.num` samples of `quota.window.size.seconds`, as Kafka's `Rate` does: a client that was quiet may for a moment
-//! go as far as the whole window allows. Who goes further is told how long to stay away (KIP-13, KIP-124, KIP-219).
+//! go as far as the whole window allows. A client that goes further gets a throttle time (KIP-13,
+//! KIP-124, KIP-219).
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
@@ -110,7 +111,8 @@ impl Quotas {
         self.limits.iter()
     }
 
-    /// Sets what a line says: `[user:NAME] [client-id:NAME] KEY=VALUE...`, where the name `*` is the default entity.
+    /// Sets the quota of a line: `[user:NAME] [client-id:NAME] KEY=VALUE...`, where the name `*` is
+    /// the default entity.
     ///
     /// # Errors
     /// A sentence about the line, with its form.
@@ -161,7 +163,7 @@ impl Quotas {
         Ok(())
     }
 
-    /// Counts an amount, and says how long its client must stay away.
+    /// Counts an amount, and returns how long its client must be throttled.
     pub(crate) fn charge(
         &mut self,
         key: QuotaKey,

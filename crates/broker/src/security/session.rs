@@ -75,7 +75,7 @@ enum Stage {
     Open,
 }
 
-/// The answer to a token.
+/// The result of a token.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Reply {
     pub(crate) token: Vec<u8>,
@@ -139,7 +139,7 @@ impl Session {
         !self.by_token && self.principal != Principal::anonymous()
     }
 
-    /// Why the connection must end after the answer, if it must.
+    /// Why the connection must end after the response, if it must.
     pub(crate) fn failed(&self) -> Option<&str> {
         self.failed.as_deref()
     }
@@ -175,14 +175,14 @@ impl Session {
         }
     }
 
-    /// ApiVersions was answered, and not with an error.
+    /// ApiVersions got a response without an error.
     pub(crate) fn versions_told(&mut self) {
         if matches!(self.stage, Stage::Start) {
             self.stage = Stage::Asked;
         }
     }
 
-    /// SaslHandshake: the code to answer, beside [`Session::mechanisms`].
+    /// SaslHandshake: the error code of the response, besides [`Session::mechanisms`].
     pub(crate) fn handshake(&mut self, name: &str, version: i16, now: Now) -> ErrorCode {
         if self.is_open() {
             if !self.may_reauthenticate(now) {
@@ -213,7 +213,7 @@ impl Session {
     /// One token of the exchange.
     ///
     /// # Errors
-    /// The code and the text that the client is told; the connection ends after that.
+    /// The code and the text that the client gets; the connection ends after that.
     pub(crate) fn token(
         &mut self,
         token: &[u8],
@@ -263,7 +263,7 @@ impl Session {
         })
     }
 
-    /// Ends the exchange against the client, whoever it is: what it is told.
+    /// Ends the exchange against the client, whoever it is: the error for the client.
     pub(crate) fn refuse(&mut self, why: &str) -> (ErrorCode, String) {
         self.failed = Some(why.to_owned());
         (ErrorCode::SASL_AUTHENTICATION_FAILED, why.to_owned())

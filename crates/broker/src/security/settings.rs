@@ -37,7 +37,7 @@ pub struct TlsFiles {
     pub certificate: String,
     /// Its private key: PKCS#8, PKCS#1 or SEC1, not encrypted.
     pub key: Secret,
-    /// The authorities of client certificates; needed where a listener asks for them.
+    /// The authorities of client certificates; needed where a listener requests them.
     pub client_ca: Option<String>,
 }
 

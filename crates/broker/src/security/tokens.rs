@@ -62,7 +62,7 @@ impl Tokens {
         }
     }
 
-    /// Makes a token; `lifetime_ms` below 1 asks for the longest.
+    /// Makes a token; `lifetime_ms` below 1 requests the longest.
     pub(crate) fn create(
         &self,
         owner: String,

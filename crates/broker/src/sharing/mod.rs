@@ -8,8 +8,8 @@
 //! | `session` | which partitions a member fetches from, without naming them again |
 //! | `states` | what outlives a leader, and a broker that keeps its log in a folder |
 //!
-//! No clock and no sockets: `now` is an argument, and who waits for records is rung. Whoever drives it calls
-//! [`Shares::handle_timeout`] at [`Shares::next_timeout`].
+//! No clock and no sockets: `now` is an argument, and readers that wait for records are woken.
+//! Whoever drives it calls [`Shares::handle_timeout`] at [`Shares::next_timeout`].
 
 mod partition;
 mod rules;
@@ -45,9 +45,9 @@ pub(crate) struct Shares {
     states: Arc<ShareStates>,
     /// Who is rung when records become free.
     waiting: BTreeMap<Key, Vec<Weak<dyn Awaited>>>,
-    /// What is to be written down anew.
+    /// What is to be written down again.
     changed: BTreeSet<Key>,
-    /// With so many partitions and waiters, those are looked for that are needed no more.
+    /// At this number of partitions and waiters, it looks for those that are needed no more.
     swept_at: usize,
 }
 
@@ -55,7 +55,8 @@ pub(crate) struct Shares {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Reading {
     pub(crate) from: i64,
-    /// The number of the state that says so: what was read by another one than counts by then is given to nobody.
+    /// The number of the state. A node that has read another state than the present one gives
+    /// records to nobody.
     number: u64,
 }
 
@@ -158,7 +159,7 @@ impl Shares {
         acquired
     }
 
-    /// Takes what a member says of records that it has.
+    /// Takes a member's acknowledgements of records that it has.
     ///
     /// # Errors
     /// Why nothing of it counts.
@@ -183,7 +184,7 @@ impl Shares {
         let was_full = partition.next_offset(entry.most_locks).is_none();
         let frees = partition.acknowledge(member, said, renewed_until, most)?;
         self.settle(key);
-        // Without a record that came free there may be room for others to be under way.
+        // Even if no record came free, there may be fewer locks than the limit now.
         if frees || was_full {
             self.ring(key);
         }
@@ -238,7 +239,7 @@ impl Shares {
         }
     }
 
-    /// Another node leads the partition from here on, or this one anew.
+    /// Another node leads the partition from here on, or this one again.
     pub(crate) fn leave(&mut self, topic: Uuid, index: i32) {
         let is_there = |key: &Key| key.topic == topic && key.partition == index;
         self.partitions.retain(|key, _| !is_there(key));
@@ -313,7 +314,7 @@ impl Shares {
         }
     }
 
-    /// Rings who waits for records, since some may be free.
+    /// Wakes readers that wait for records, since some may be free.
     fn ring(&mut self, key: &Key) {
         for waiting in self.waiting.remove(key).into_iter().flatten() {
             if let Some(waiting) = waiting.upgrade() {
@@ -322,8 +323,9 @@ impl Shares {
         }
     }
 
-    /// Lets go of who waits no more, and of partitions whose state is another's: their groups were deleted or set back by
-    /// another node. Looks only when there are twice as many as it left the last time.
+    /// Forgets readers that wait no more, and partitions whose state is another's: their groups
+    /// were deleted or set back by another node. Looks only when there are twice as many as it left
+    /// the last time.
     fn sweep(&mut self) {
         if self.waiting.len() + self.partitions.len() < self.swept_at {
             return;

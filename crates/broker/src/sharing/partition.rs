@@ -11,8 +11,8 @@
 //!                                                                                                        └──────────┘
 //! ```
 //!
-//! Before `start` all is done with; from `end` on nothing was given to anybody yet. In between each offset is in one run of
-//! offsets with the same fate.
+//! Before `start` all is done with; from `end` on nothing was acquired yet. In between each offset
+//! is in one run of offsets with the same state.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ const AVAILABLE: i8 = 0;
 const ACKNOWLEDGED: i8 = 2;
 const ARCHIVED: i8 = 4;
 
-/// A code, and what a client is told about it.
+/// An error code, and its text for the client.
 pub(crate) type Refusal = (ErrorCode, &'static str);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -95,7 +95,7 @@ pub(crate) struct Acquired {
     pub(crate) deliveries: i16,
 }
 
-/// What a member says of a range of records: one kind for all, or one for each.
+/// A member's acknowledgement of a range of records: one type for all, or one for each.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Said {
     pub(crate) first: i64,
@@ -116,7 +116,8 @@ impl SharePartition {
     pub(super) fn restored(start: i64, batches: &[KeptBatch]) -> Self {
         let mut partition = Self::new(start);
         for batch in batches {
-            // What was written down may be damaged: a range that is none, or overlaps another, says nothing.
+            // What was written down may be damaged: a range that is invalid, or overlaps another,
+            // is ignored.
             if batch.first < partition.end || batch.last < batch.first || batch.last == i64::MAX {
                 continue;
             }
@@ -170,7 +171,7 @@ impl SharePartition {
         self.runs.values().any(|run| run.fate == Fate::Available)
     }
 
-    /// The log begins here: what was before is gone. Says whether that changed anything.
+    /// The log begins here: what was before is gone. Returns whether that changed anything.
     pub(super) fn begin_at(&mut self, log_start: i64) -> bool {
         if log_start <= self.start {
             return false;
@@ -253,8 +254,9 @@ impl SharePartition {
         merged(acquired)
     }
 
-    /// Takes what a member says of its records: all of it or, with an error, nothing. Says whether records are free now.
-    /// `renewed_until` is where locks end that begin anew; `None`: they may not.
+    /// Takes a member's acknowledgements: all of them or, with an error, none. Returns whether
+    /// records are free now. `renewed_until` is where renewed locks end; `None`: they may not be
+    /// renewed.
     pub(super) fn acknowledge(
         &mut self,
         member: &str,
@@ -320,7 +322,7 @@ impl SharePartition {
         Ok(())
     }
 
-    /// Frees all that a member has. Says whether there was anything.
+    /// Frees all that a member has. Returns whether there was anything.
     pub(super) fn release(&mut self, member: &str, most_deliveries: i16) -> bool {
         self.free(
             |fate| matches!(fate, Fate::Acquired { member: owner, .. } if **owner == *member),
@@ -328,7 +330,7 @@ impl SharePartition {
         )
     }
 
-    /// Frees the records whose locks have ended. Says whether there were any.
+    /// Frees the records whose locks have ended. Returns whether there were any.
     pub(super) fn expire(&mut self, now: Instant, most_deliveries: i16) -> bool {
         self.free(
             |fate| matches!(fate, Fate::Acquired { until, .. } if *until <= now),
@@ -371,7 +373,7 @@ impl SharePartition {
             .filter(move |(_, run)| run.last >= first)
     }
 
-    /// The available offsets of a range, up to so many.
+    /// The available offsets of a range, up to `most`.
     fn available(&self, first: i64, last: i64, most: i64) -> Vec<(i64, i64)> {
         let mut left = most;
         let mut found = Vec::new();

@@ -19,7 +19,7 @@ pub(crate) enum Reset {
 }
 
 impl Reset {
-    /// What `share.auto.offset.reset` says; `None` if it is nothing of the kind.
+    /// The value of `share.auto.offset.reset`; `None` if it is invalid.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         match text {
             "earliest" => Some(Self::Earliest),
@@ -69,7 +69,7 @@ pub(crate) struct SharingRules {
     pub(crate) reset: Reset,
     /// Whether it gets only what is committed.
     pub(crate) committed: bool,
-    /// Whether members may have locks begin anew (KIP-1222).
+    /// Whether members may renew locks (KIP-1222).
     pub(crate) renews: bool,
 }
 

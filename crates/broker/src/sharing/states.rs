@@ -22,7 +22,7 @@ pub(crate) struct Key {
     pub(crate) partition: i32,
 }
 
-/// Records of a partition with the same fate, by Kafka's numbers.
+/// Records of a partition with the same state, by Kafka's numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct KeptBatch {
     pub(crate) first: i64,
@@ -118,7 +118,8 @@ impl ShareStates {
         Some(number)
     }
 
-    /// Keeps what the leader of this epoch says. Says whether that was new, and the leader still the one to say it.
+    /// Stores the state from the leader of this epoch. Returns whether it was new, and the leader
+    /// still the right one.
     pub(super) fn put(&self, key: &Key, number: u64, leader_epoch: i32, kept: KeptRecords) -> bool {
         let mut states = self.0.lock();
         let Some(state) = states.states.get_mut(key) else {
@@ -133,7 +134,7 @@ impl ShareStates {
         is_its_own && is_new
     }
 
-    /// Has a group begin anew at this offset.
+    /// Has a group begin again at this offset.
     pub(super) fn set_start(&self, key: &Key, start: i64) {
         let mut states = self.0.lock();
         let number = states.next_number();

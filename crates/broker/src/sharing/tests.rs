@@ -81,7 +81,7 @@ impl Bench {
         }
     }
 
-    /// What a member gets of a log of so many batches: first, last, deliveries.
+    /// What a member gets of a log of `batches` batches: first, last, deliveries.
     fn acquire(
         &mut self,
         member: &str,

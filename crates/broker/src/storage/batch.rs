@@ -97,7 +97,8 @@ pub(crate) struct Checked {
     /// When it came, in milliseconds since 1970.
     pub(crate) at: i64,
     pub(crate) origin: Origin,
-    /// The number of the question whether it may begin a transaction in its partition, if that was asked.
+    /// The number of the verification that it may begin a transaction in its partition, if there
+    /// was one.
     pub(crate) question: Option<u64>,
     /// Among how many of its producer's last batches it is known again.
     pub(crate) remembered: usize,
@@ -116,19 +117,19 @@ pub(crate) enum Origin {
 }
 
 impl Checked {
-    /// The same, after the coordinator has answered this question, if it was asked one.
+    /// The same, after the coordinator's verification with this number, if there was one.
     pub(crate) fn verified(mut self, question: Option<u64>) -> Self {
         self.question = question;
         self
     }
 
-    /// The same, for a broker that remembers so many batches of a producer.
+    /// The same, for a broker that remembers this many batches of a producer.
     pub(crate) fn known_among(mut self, remembered: usize) -> Self {
         self.remembered = remembered;
         self
     }
 
-    /// The batch's bytes when placed at `base_offset`: the part that says so, and the rest.
+    /// The batch's bytes when placed at `base_offset`: the part with that offset, and the rest.
     pub(crate) fn placed(&self, base_offset: i64, leader_epoch: i32) -> ([u8; PREFIX], &[u8]) {
         let mut head = [0; PREFIX];
         let mut out = head.as_mut_slice();
@@ -155,10 +156,10 @@ impl Rejected {
     }
 }
 
-/// Checks what a producer sent for one partition, as Kafka does: exactly one batch, whole and undamaged, within the topic's
-/// limits, with the records in it that its header says.
+/// Checks what a producer sent for one partition, as Kafka does: exactly one batch, whole and
+/// undamaged, within the topic's limits, with as many records as in its header.
 ///
-/// Where the records are numbered with gaps, Kafka writes the batch anew; here it is refused.
+/// Where the records are numbered with gaps, Kafka writes the batch again; here it is refused.
 pub(crate) fn check(
     records: Bytes,
     config: &LogConfig,
@@ -318,8 +319,8 @@ pub(crate) fn to_message_sets(stored: Bytes, magic: OldMagic, from: i64) -> Resu
     Ok(sets.freeze())
 }
 
-/// Where these batches end, if message sets have nothing of them for who reads from `from` on: they are markers, or what
-/// compaction left of them lies before it.
+/// Where these batches end, if message sets have nothing of them for a client that reads from
+/// `from` on: they are markers, or what compaction left of them is before it.
 pub(crate) fn end_without_messages(stored: Bytes, from: i64) -> Result<Option<i64>, RecordsError> {
     let mut end = None;
     for batch in records::batches(stored) {
@@ -361,9 +362,10 @@ fn message_set(batch: &Batch, magic: OldMagic, from: i64) -> Result<Bytes, Recor
     set.finish()
 }
 
-/// Walks the records of a batch: as many as its header says and nothing after them, at one offset after the other.
+/// Walks the records of a batch: as many as in its header and nothing after them, at one offset
+/// after the other.
 fn check_records(batch: &Batch, needs_keys: bool) -> Result<(), Rejected> {
-    // The log numbers them anew, whatever the producer's first offset is.
+    // The log numbers them again, whatever the producer's first offset is.
     let mut batch = batch.clone();
     batch.header.base_offset = 0;
     let invalid = |what: String| Rejected::new(ErrorCode::INVALID_RECORD, what);
@@ -533,7 +535,8 @@ fn of_own(
 /// Version of the key and of the value of a marker.
 const MARKER_VERSION: i16 = 0;
 
-/// Makes the control batch that ends a transaction: one record, whose key says how, and whose value which coordinator.
+/// Makes the control batch that ends a transaction: one record, whose key has the type of the end,
+/// and whose value has the coordinator.
 pub(crate) fn of_marker(marker: Marker, now: i64) -> Result<Checked, String> {
     let error = |error: RecordsError| error.to_string();
     let mut key = Vec::with_capacity(4);
@@ -567,7 +570,7 @@ pub(crate) fn of_marker(marker: Marker, now: i64) -> Result<Checked, String> {
     })
 }
 
-/// The marker that a control batch is; `None` if it says something else.
+/// The marker that a control batch is; `None` for another one.
 pub(crate) fn marker_of(batch: Bytes) -> Result<Option<Marker>, String> {
     let batch = Batch::parse(batch).map_err(|error| error.to_string())?;
     read_marker(&batch).map_err(|error| error.to_string())

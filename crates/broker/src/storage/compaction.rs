@@ -1,9 +1,10 @@
 //! Compaction: of each key the last record stays (`cleanup.policy=compact`), as Kafka's log cleaner does it.
 //!
-//! Segments from the log's start up to the first that may not be cleaned are written anew without what later records replace.
-//! Offsets, the ranges of batches and producers' sequences stay as they are, so that readers, followers and idempotent
-//! producers notice nothing but gaps. The last batch of a producer stays even when it is empty. A tombstone gets a time at which
-//! it goes (KIP-534), and goes when the log is cleaned after that.
+//! Segments from the log's start up to the first that may not be cleaned are written again without
+//! what later records replace. Offsets, the ranges of batches and producers' sequences stay as they
+//! are, so that readers, followers and idempotent producers notice nothing but gaps. The last batch
+//! of a producer stays even when it is empty. A tombstone gets a time at which it goes (KIP-534),
+//! and goes when the log is cleaned after that.
 //!
 //! Only what is before the last stable offset is cleaned, so all transactions there have ended. Records of aborted ones go and
 //! replace nothing; markers stay, since a reader may be on its way to them.
@@ -113,7 +114,7 @@ impl Cleaned {
 type Last = FxHashMap<Bytes, i64>;
 
 impl Work {
-    /// Writes the segments anew.
+    /// Writes the segments again.
     pub(crate) fn clean(self) -> io::Result<Cleaned> {
         let mut last = Last::default();
         let all = self.groups.iter().flatten();

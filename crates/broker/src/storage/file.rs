@@ -60,7 +60,7 @@ impl LogFile {
         self.file.sync_data()
     }
 
-    /// Reads bytes from `position` on into `into`; says whether there were enough.
+    /// Reads bytes from `position` on into `into`; returns whether there were enough.
     pub(crate) fn peek(&self, position: u64, into: &mut [u8]) -> io::Result<bool> {
         if position.saturating_add(into.len() as u64) > self.size {
             return Ok(false);

@@ -46,8 +46,9 @@ const GOES: &str = "-delete";
 const LONGEST_NAME: usize = 255;
 
 impl Folder {
-    /// Opens the folder at `root`, made if need be, and gives the id of the cluster it belongs to: `new_cluster_id` where
-    /// it was empty. Two brokers that write to one log would ruin it, so a second one is refused.
+    /// Opens the folder at `root`, made if needed, and gives the id of the cluster it belongs to:
+    /// `new_cluster_id` where it was empty. Two brokers that write to one log would ruin it, so a
+    /// second one is refused.
     pub(crate) fn open(
         root: PathBuf,
         node_id: i32,
@@ -143,7 +144,7 @@ impl Folder {
         replace(&self.root.join(SETTINGS), &text)
     }
 
-    /// The folder of a partition, made with its metadata if need be.
+    /// The folder of a partition, made with its metadata if needed.
     pub(crate) fn partition(
         &self,
         topic: &str,
@@ -293,7 +294,7 @@ fn topic_id(dir: &Path) -> Result<Option<Uuid>, BrokerError> {
         .ok_or_else(|| BrokerError::corrupt(&metadata, "it has no readable topic_id"))
 }
 
-/// The topic and partition that a folder's name says.
+/// The topic and partition in a folder's name.
 fn partition_of(path: &Path) -> Option<(String, i32)> {
     let (topic, partition) = path.file_name()?.to_str()?.rsplit_once('-')?;
     let partition = partition.parse().ok().filter(|partition| *partition >= 0)?;

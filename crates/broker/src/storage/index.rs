@@ -101,7 +101,7 @@ impl Index {
             .map_or(0, |entry| entry.position)
     }
 
-    /// Writes both index files beside the segment at `log`.
+    /// Writes both index files next to the segment at `log`.
     pub(crate) fn write(&self, log: &Path) -> io::Result<()> {
         let mut offsets = Vec::with_capacity(self.entries.len() * 8);
         let mut times: Vec<u8> = Vec::new();

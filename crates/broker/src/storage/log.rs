@@ -108,8 +108,8 @@ impl Log {
         Self::over(config, None, Vec::new(), active)
     }
 
-    /// Opens the log in the folder `dir`, which must be there; an empty folder is an empty log. A torn batch at the end is
-    /// cut off and told to `events`.
+    /// Opens the log in the folder `dir`, which must be there; an empty folder is an empty log. A
+    /// torn batch at the end is cut off and reported to `events`.
     pub(crate) fn open(
         dir: &Path,
         config: LogConfig,
@@ -202,8 +202,8 @@ impl Log {
         self.learnt.transactions.aborted(from, end)
     }
 
-    /// Whether a producer's coordinator must be asked before the producer writes here in a transaction; and the number of
-    /// the question if so.
+    /// Whether a producer's coordinator must verify before the producer writes here in a
+    /// transaction; and the number of the verification if so.
     pub(crate) fn question(&mut self, (producer_id, epoch): (i64, i16)) -> Option<u64> {
         let producers = &mut self.learnt.producers;
         let is_open = producers.is_in_transaction(producer_id, epoch);
@@ -225,8 +225,8 @@ impl Log {
         self.config.flush_messages
     }
 
-    /// Appends a checked batch as the leader of `epoch`, unless its producer sent it before: then its first place is the
-    /// answer.
+    /// Appends a checked batch as the leader of `epoch`, unless its producer sent it before: then
+    /// it returns the first place.
     pub(crate) fn append(&mut self, batch: &Checked, epoch: i32) -> Result<Appended, Rejected> {
         if let Some(duplicate) = self.known(batch)? {
             return Ok(duplicate);
@@ -367,8 +367,8 @@ impl Log {
         })
     }
 
-    /// Takes away all batches that reach `end` or come after it. What is left is written anew, so that what the log
-    /// has learnt is what is left.
+    /// Takes away all batches that reach `end` or come after it. What is left is written again, so
+    /// that what the log has learnt is what is left.
     pub(crate) fn truncate(&mut self, end: i64) -> io::Result<()> {
         const STEP: usize = 1 << 20;
         // A leader that wrote nothing has an epoch without a part of the log.
@@ -406,7 +406,7 @@ impl Log {
             old.delete()?;
         }
         self.next_offset = first;
-        // Which leaders wrote what was compacted away, no batch tells any more.
+        // No batch shows any more which leaders wrote what was compacted away.
         self.learnt = Learnt {
             epochs: std::mem::take(&mut self.learnt.epochs),
             ..Learnt::default()
@@ -473,7 +473,8 @@ impl Log {
         Ok(())
     }
 
-    /// Deletes the segments that are too old or too many, of those that clients have seen. Says whether there were any.
+    /// Deletes the segments that are too old or too many, of those that clients have seen. Returns
+    /// whether there were any.
     pub(crate) fn retain(&mut self, high_watermark: i64, now: i64) -> io::Result<bool> {
         let count = retention::expired(&self.config, &self.extents(), high_watermark, now);
         self.delete_first(count)
@@ -687,8 +688,8 @@ impl Log {
             .max()
     }
 
-    /// Makes all that was appended last. As in Kafka, nothing does so before: a batch is answered once the operating system
-    /// has it.
+    /// Makes all that was appended last. As in Kafka, nothing does so before: the response for a
+    /// batch is sent once the operating system has it.
     pub(crate) fn flush(&self) -> Result<(), BrokerError> {
         let dir = self.dir.as_deref().unwrap_or(Path::new(""));
         let mut segments = self.sealed.iter().chain([&self.active]);

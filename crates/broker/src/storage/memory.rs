@@ -9,7 +9,7 @@ use bytes::{Bytes, BytesMut};
 
 const SMALLEST_CHUNK: usize = 4 << 10;
 const LARGEST_CHUNK: usize = 1 << 20;
-/// Pieces at least this long are worth an answer of their own.
+/// Pieces at least this long are worth a response of their own.
 const WORTHWHILE: usize = 64 << 10;
 
 #[derive(Debug, Default)]
@@ -59,7 +59,7 @@ impl Memory {
         slice(&self.parts, position, length).unwrap_or_default()
     }
 
-    /// Copies bytes from `position` on into `into`; says whether there were enough.
+    /// Copies bytes from `position` on into `into`; returns whether there were enough.
     pub(crate) fn peek(&self, position: u64, into: &mut [u8]) -> bool {
         let found = slice(&self.sealed, position, into.len())
             .or_else(|| slice(&self.parts, position, into.len()))

@@ -1,8 +1,9 @@
 //! The files of a segment: what they are called, and how they go and take each other's places.
 //!
-//! A segment that was written anew takes the place of others so that a crash leaves the old ones or the new one. As in Kafka:
-//! `BASE.log.cleaned` is being written and means nothing; once it is `BASE.log.swap`, it stands for all segments whose records
-//! it has; then these go, and it gets its name.
+//! A segment that was written again takes the place of others so that a crash leaves the old ones
+//! or the new one. As in Kafka: `BASE.log.cleaned` is being written and means nothing; once it is
+//! `BASE.log.swap`, it stands for all segments whose records it has; then these go, and it gets its
+//! name.
 
 use std::fs;
 use std::io;
@@ -68,7 +69,7 @@ pub(super) fn segment_files(dir: &Path) -> Result<Vec<(i64, PathBuf)>, BrokerErr
     Ok(found)
 }
 
-/// The first offset of a segment, which its file's name says.
+/// The first offset of a segment, from its file's name.
 pub(super) fn base_offset(log: &Path) -> Result<i64, BrokerError> {
     let stem = log.file_stem().and_then(|stem| stem.to_str());
     let base = stem.and_then(|stem| stem.parse().ok());

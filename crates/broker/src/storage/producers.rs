@@ -21,7 +21,7 @@ pub(crate) struct Sequenced {
     pub(crate) is_transactional: bool,
 }
 
-/// The end of a transaction, as a control batch says it.
+/// The end of a transaction, from a control batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Marker {
     pub(crate) producer_id: i64,
@@ -79,7 +79,7 @@ impl Producer {
         }
     }
 
-    /// Another epoch counts its sequences anew.
+    /// Another epoch begins its sequences again.
     fn enter(&mut self, epoch: i16) {
         if self.epoch != epoch {
             self.epoch = epoch;
@@ -214,7 +214,8 @@ impl Producers {
         producer.is_some_and(|it| it.epoch == epoch && it.transaction.is_some())
     }
 
-    /// Begins to ask the coordinator whether the producer may write here; gives the number of the question.
+    /// Begins a verification by the coordinator that the producer may write here; returns its
+    /// number.
     pub(crate) fn verify(&mut self, producer_id: i64, epoch: i16) -> u64 {
         self.questions += 1;
         let number = self.questions;
@@ -223,14 +224,15 @@ impl Producers {
         number
     }
 
-    /// Whether the answer to this question still holds: no transaction of the producer has ended here since.
+    /// Whether the verification with this number still holds: no transaction of the producer has
+    /// ended here since.
     pub(crate) fn is_verified(&self, producer_id: i64, question: u64) -> bool {
         let asked = self.verifying.get(&producer_id);
         asked.is_some_and(|asked| asked.number == question)
     }
 
-    /// Remembers an appended batch. `append_time` is -1 where the client's time stands. Says whether a transaction begins
-    /// with it.
+    /// Remembers an appended batch. `append_time` is -1 where the client's time stands. Returns
+    /// whether a transaction begins with it.
     pub(crate) fn appended(
         &mut self,
         batch: Sequenced,

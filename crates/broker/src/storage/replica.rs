@@ -1,4 +1,5 @@
-//! What one node has of a partition: its log, its part as leader or follower, and who waits for more.
+//! What one node has of a partition: its log, its part as leader or follower, and the readers that
+//! wait for more.
 //!
 //! A leader appends, and its high watermark follows the slowest replica in sync; a follower takes what the leader gives it,
 //! after it has cut off what the leader never had (KIP-101). A partition with one replica is always in sync with itself.
@@ -141,7 +142,7 @@ pub(crate) struct Cut {
     agreed: i64,
 }
 
-/// Who is told of growth, under which place of it, and as what kind of reader.
+/// Which watcher is notified of growth, under which place of it, and as what kind of reader.
 #[derive(Debug)]
 struct Registered {
     watcher: Weak<Watcher>,
@@ -149,7 +150,7 @@ struct Registered {
     isolation: Isolation,
 }
 
-/// Somebody waiting until partitions together have grown by so many bytes.
+/// A watcher that waits until partitions together have grown by this many bytes.
 #[derive(Debug)]
 pub(crate) struct Watcher {
     missing: AtomicI64,
@@ -276,7 +277,7 @@ impl Replica {
         if least_in_sync.is_some_and(|least| in_sync < least) {
             return Err(Rejected::new(
                 ErrorCode::NOT_ENOUGH_REPLICAS,
-                format!("{in_sync} replicas are in sync, min.insync.replicas says more"),
+                format!("{in_sync} replicas are in sync, fewer than min.insync.replicas"),
             ));
         }
         let (before, segments) = (self.log.bounds().end, self.log.segments());
@@ -296,8 +297,8 @@ impl Replica {
         Ok(appended)
     }
 
-    /// Whether what was appended in `epoch` up to `end` is on all replicas in sync, and these are enough. `None`: not yet,
-    /// and `watcher` is told of progress.
+    /// Whether what was appended in `epoch` up to `end` is on all replicas in sync, and these are
+    /// enough. `None`: not yet, and `watcher` is notified of progress.
     pub(crate) fn committed(
         &mut self,
         epoch: i32,
@@ -319,7 +320,8 @@ impl Replica {
         }
     }
 
-    /// Reads what such a client may see from `offset` on. `last_epoch` is that of the record before, if the client says it.
+    /// Reads what such a client may see from `offset` on. `last_epoch` is that of the record
+    /// before, if the client sends it.
     pub(crate) fn fetch(
         &mut self,
         offset: i64,
@@ -510,7 +512,7 @@ impl Replica {
         (end, self.log.epochs().last(), self.may_diverge)
     }
 
-    /// A follower of this leader has come to `end`. Says whether it has all that is committed.
+    /// A follower of this leader has come to `end`. Returns whether it has all that is committed.
     pub(crate) fn followed(&mut self, follower: i32, end: i64) -> bool {
         self.followers.insert(follower, end);
         self.advance();
@@ -538,7 +540,8 @@ impl Replica {
         Ok(())
     }
 
-    /// Moves the high watermark of a leader to what all replicas in sync have, and tells who waits for it.
+    /// Moves the high watermark of a leader to what all replicas in sync have, and notifies
+    /// watchers.
     fn advance(&mut self) {
         if !self.leads() {
             return;
@@ -596,10 +599,10 @@ impl Replica {
         }
     }
 
-    // Who waits.
+    // The watchers.
 
-    /// Has `watcher` told of growth at this place of it, counting at once what came after such clients could see up to
-    /// `seen`.
+    /// Notifies `watcher` of growth at this place of it, counting at once what came after such
+    /// clients could see up to `seen`.
     pub(crate) fn watch(
         &mut self,
         watcher: &Arc<Watcher>,

@@ -129,8 +129,8 @@ impl Segment {
         })
     }
 
-    /// Opens the segment file at `path` and walks it, calling `visit` with each batch, and with what it says if it ends a
-    /// transaction. Says how many bytes were cut off.
+    /// Opens the segment file at `path` and walks it, calling `visit` with each batch, and with its
+    /// marker if it ends a transaction. Returns how many bytes were cut off.
     pub(crate) fn recover(
         path: PathBuf,
         base_offset: i64,
@@ -367,7 +367,7 @@ impl Segment {
         Ok(None)
     }
 
-    /// The end of the last whole batch before `limit`, or `start` if there is none.
+    /// The end of the last whole batch before `limit`, or `start` without one.
     fn whole_until(&self, start: u64, limit: u64) -> io::Result<u64> {
         if limit >= self.size() {
             return Ok(self.size());

@@ -1,4 +1,4 @@
-//! A full segment that is read without its log's lock, to be written anew.
+//! A full segment that is read without its log's lock, to be written again.
 
 use std::io;
 use std::path::PathBuf;
@@ -27,7 +27,7 @@ pub(crate) struct Source {
 }
 
 impl Source {
-    /// Whether it can be in one segment of at most so many bytes with those of a group before it.
+    /// Whether it can be in one segment of at most `most` bytes with those of a group before it.
     pub(crate) fn fits(&self, group: &[Self], most: u64) -> bool {
         let bytes: u64 = group.iter().map(|source| source.bytes).sum();
         let first = group

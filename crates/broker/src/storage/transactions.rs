@@ -1,8 +1,8 @@
 //! The transactions of one partition: where the last stable offset is, and which transactions were aborted (KIP-98).
 //!
 //! A transaction is open from its first record to its marker, and counts as open until the marker is below the high watermark.
-//! The aborted ones are what read_committed clients are told; in a folder they are also written out as Kafka's `.txnindex`,
-//! one entry after the other, and rebuilt from the log at the start.
+//! The aborted ones are what read_committed clients get; in a folder they are also written out as
+//! Kafka's `.txnindex`, one entry after the other, and rebuilt from the log at the start.
 
 use std::collections::BTreeMap;
 
@@ -91,7 +91,8 @@ impl Transactions {
         self.aborted.get(begin..end).unwrap_or_default()
     }
 
-    /// The log begins here from now on, or was compacted up to here: what was aborted before it is told to nobody.
+    /// The log begins here from now on, or was compacted up to here: clients get no transactions
+    /// that were aborted before it.
     pub(crate) fn forget_before(&mut self, start: i64) {
         let gone = self.aborted.partition_point(|aborted| aborted.last < start);
         self.aborted.drain(..gone);

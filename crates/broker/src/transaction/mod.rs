@@ -1,8 +1,9 @@
 //! The transaction coordinator: all transactional ids, their transactions, and what is to be written for them.
 //!
-//! Like [`state`], it has neither clock nor sockets nor a log: `now` is an argument, answers come out under the ticket of their
-//! request, and what it wants done comes out as [`Effect`]s. Whoever drives it appends the records, tells when they are safe
-//! ([`Transactions::appended`]), writes the markers, tells of each that is safe ([`Transactions::marked`]), and calls
+//! Like [`state`], it has neither clock nor sockets nor a log: `now` is an argument, replies come
+//! out under the ticket of their request, and what it wants done comes out as [`Effect`]s. Whoever
+//! drives it appends the records, reports when they are safe ([`Transactions::appended`]), writes
+//! the markers, reports each that is safe ([`Transactions::marked`]), and calls
 //! [`Transactions::handle_timeout`] at [`Transactions::next_timeout`].
 
 mod record;
@@ -51,7 +52,7 @@ pub(crate) struct Home {
 pub(crate) struct Init {
     pub(crate) id: String,
     pub(crate) timeout_ms: i32,
-    /// Who the producer was, if it says so (KIP-360).
+    /// The identity that the producer sends as its own, if it does (KIP-360).
     pub(crate) expected: Option<Identity>,
     /// Only its owner ends a transaction (KIP-939).
     pub(crate) two_phase: bool,
@@ -85,7 +86,7 @@ pub(crate) struct End {
     pub(crate) client: Protocol,
 }
 
-/// The answer to a request.
+/// The reply to a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Reply {
     /// Who the producer is now.
@@ -123,7 +124,7 @@ pub(crate) struct Mark {
     pub(crate) marker: Marker,
 }
 
-/// A step of one id. Another follows when it is done; news of one that was given up are not heard.
+/// A step of one id. Another follows when it is done; the results of an abandoned step are ignored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Step {
     id: String,
@@ -149,9 +150,10 @@ pub(crate) struct Transactions<T> {
     effects: VecDeque<Effect<T>>,
     /// Each id's next deadline in milliseconds since 1970, soonest first.
     deadlines: BTreeSet<(i64, String)>,
-    /// The time that was told last.
+    /// The newest time that was passed in.
     now: Option<Now>,
-    /// The time that was told first, in milliseconds since 1970: looks for unused ids are counted from there.
+    /// The first time that was passed in, in milliseconds since 1970: looks for unused ids are
+    /// counted from there.
     began_ms: Option<i64>,
     steps: u64,
 }
@@ -564,7 +566,8 @@ impl<T> Transactions<T> {
         }
     }
 
-    /// Another node coordinates the ids of such parts of the log from here on; who waits is told.
+    /// Another node coordinates the ids of such parts of the log from here on; pending requests get
+    /// an error.
     pub(crate) fn unload(&mut self, is_gone: impl Fn(i32) -> bool) {
         self.loaded.retain(|partition| !is_gone(*partition));
         let gone = self.entries.iter();
@@ -590,7 +593,7 @@ impl<T> Transactions<T> {
 
     // Timers.
 
-    /// The clock was moved: what waits to be tried again is tried at once, since its time may be far away now.
+    /// The clock was moved: pending retries are done at once, since their time may be far away now.
     pub(crate) fn reschedule(&mut self) {
         let ids: Vec<String> = self.deadlines.iter().map(|(_, id)| id.clone()).collect();
         for id in ids {
@@ -632,7 +635,8 @@ impl<T> Transactions<T> {
         }
     }
 
-    /// When [`Transactions::handle_timeout`] has something to do next, by the time that was told last.
+    /// When [`Transactions::handle_timeout`] has something to do next, by the newest time that was
+    /// passed in.
     pub(crate) fn next_timeout(&self) -> Option<Instant> {
         let now = self.now?;
         let (deadline, _) = self.deadlines.first()?;

@@ -95,7 +95,8 @@ pub(crate) fn decode(key: &[u8], value: Option<&[u8]>) -> Option<(String, Option
         next_producer_id: value.next_producer_id,
         epoch: value.producer_epoch,
         next_epoch: value.next_producer_epoch,
-        // It is not kept: whoever asks again after the coordinator has moved is fenced, as with Kafka.
+        // It is not kept: a producer that sends the request again after the coordinator has moved
+        // is fenced, as with Kafka.
         last_epoch: NO_EPOCH,
         timeout_ms: value.transaction_timeout_ms,
         status: Status::of(value.transaction_status)?,

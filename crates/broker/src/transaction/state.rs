@@ -11,9 +11,10 @@
 //!                                         └──────────────────────────────────────────────────────┘
 //! ```
 //!
-//! Each step is made of two: the next state is worked out here and written to the log, and counts when it is there. With
-//! KIP-890 each end of a transaction raises the epoch, so that nothing late of it can come into the next; before, only another
-//! producer or a timeout does. KIP-360 lets a producer raise its own epoch, if it says which it has.
+//! Each step is made of two: the next state is worked out here and written to the log, and counts
+//! when it is there. With KIP-890 each end of a transaction raises the epoch, so that nothing late
+//! of it can come into the next; before, only another producer or a timeout does. KIP-360 lets a
+//! producer raise its own epoch, if it sends its present one.
 //!
 //! A producer that takes over from one that had prepared its transaction keeps that open (KIP-939). It gets an identity of its own,
 //! by which the transaction ends, while its records keep theirs:
@@ -89,7 +90,7 @@ impl Status {
         Self::CompleteAbort,
     ];
 
-    /// As the log says it.
+    /// The state with this number in the log.
     pub(super) fn of(number: i8) -> Option<Self> {
         Self::ALL.into_iter().find(|it| *it as i8 == number)
     }
@@ -208,8 +209,9 @@ impl Metadata {
         self.owner().epoch >= LAST_EPOCH
     }
 
-    /// InitProducerId. `expected` is who the producer was, if it says so; `keeps` whether an open transaction stays open;
-    /// `fresh_id` an id for the case that epochs have run out.
+    /// InitProducerId. `expected` is the identity that the producer sends, if it does; `keeps`
+    /// whether an open transaction stays open; `fresh_id` an id for the case that epochs have run
+    /// out.
     pub(super) fn init(
         &self,
         expected: Option<Identity>,
@@ -256,7 +258,7 @@ impl Metadata {
             Some(it) if self.epoch == NO_EPOCH || it.epoch == self.epoch => {
                 (self.epoch + 1, self.epoch)
             }
-            // It asks again, for what it was given before.
+            // It repeats the request, for what it was given before.
             Some(it) if it.epoch == self.last_epoch => (self.epoch, self.last_epoch),
             Some(_) => return Err(ErrorCode::PRODUCER_FENCED),
         };
@@ -289,7 +291,7 @@ impl Metadata {
         Ok(Initialized::Kept(next))
     }
 
-    /// Whether a producer that says that it was `expected` can be this one.
+    /// Whether a producer that sends `expected` as its identity can be this one.
     fn may_be(&self, expected: Identity) -> bool {
         let was_rotated =
             expected.producer_id == self.previous_producer_id && expected.epoch >= LAST_EPOCH;
@@ -407,7 +409,8 @@ impl Metadata {
         }
     }
 
-    /// The epoch of a request tells whether it is the first or comes again: the end has raised the epoch.
+    /// The epoch of a request shows whether it is the first or a retry: the end has raised the
+    /// epoch.
     fn end_with_epoch(
         &self,
         producer: Identity,

@@ -12,7 +12,8 @@ const HOME: Home = Home {
     epoch: 4,
 };
 
-/// A coordinator whose log keeps everything at once, and whose markers are all written at once, unless told otherwise.
+/// A coordinator whose log stores everything at once, and whose markers are all written at once,
+/// unless a test sets otherwise.
 struct Bench {
     machine: Transactions<u32>,
     now: Now,
@@ -158,7 +159,7 @@ impl Bench {
         }
     }
 
-    /// Another coordinator takes over, with what the log says.
+    /// Another coordinator takes over, with the content of the log.
     fn move_coordinator(&mut self) {
         self.machine.unload(|_| true);
         let kept = self.log.clone();

@@ -64,11 +64,11 @@ pub(crate) struct Inner<D: Decode> {
     /// Locked before all others.
     pub(crate) following: Mutex<Following>,
     pulse: Arc<Pulse>,
-    /// Which rebalances callers want to be told.
+    /// The rebalances that callers want to be notified of.
     pub(crate) listeners: Mutex<Listeners>,
     /// What is committed when the consumer leaves its group.
     pub(crate) last_commit: Mutex<LastCommit>,
-    /// A close has begun: who has nothing to read any more is told that.
+    /// A close has begun: calls that have nothing left to read return that.
     pub(crate) closing: AtomicBool,
     /// The thread that polls has others to serve.
     is_brief: AtomicBool,
@@ -106,8 +106,8 @@ enum Receiver {
 }
 
 impl<D: Decode> Consumer<D> {
-    /// A consumer that runs on `runtime` and tells `events` what happens. It does not connect before the first call
-    /// that needs a broker.
+    /// A consumer that runs on `runtime` and reports to `events`. It does not connect before the
+    /// first call that needs a broker.
     ///
     /// # Errors
     /// `Kind::Config` if `config` is for another role.
@@ -147,8 +147,9 @@ impl<D: Decode> Consumer<D> {
         self.inner.is_brief.store(true, Ordering::Relaxed);
     }
 
-    /// Reads all partitions of these topics and no others, also partitions that are added later. The first ones start
-    /// where `auto.offset.reset` says, added ones at their beginning. Reading begins with the first call that waits.
+    /// Reads all partitions of these topics and no others, also partitions that are added later.
+    /// The first ones start at `auto.offset.reset`, added ones at their beginning. Reading begins
+    /// with the first call that waits.
     pub fn follow(&self, topics: Vec<Arc<str>>) {
         *self.inner.following.lock() = Following {
             topics,
@@ -306,9 +307,10 @@ impl<D: Decode> Consumer<D> {
         })
     }
 
-    /// What a poll returns: records, or that listeners have to be told of a rebalance by [`Consumer::take_rebalance`] first.
-    /// At least one record as soon as there is one, at most `max_records` (`None`: `max.poll.records`); empty at the
-    /// deadline if brokers were reached and there was nothing. Chunks are in offset order for each partition. Begins with
+    /// What a poll returns: records, or the notice that listeners have to be called for a rebalance
+    /// by [`Consumer::take_rebalance`] first. At least one record as soon as there is one, at most
+    /// `max_records` (`None`: `max.poll.records`); empty at the deadline if brokers were reached
+    /// and there was nothing. Chunks are in offset order for each partition. A poll begins with
     /// what an iteration left.
     ///
     /// # Errors
@@ -579,8 +581,9 @@ impl<D: Decode> Consumer<D> {
         self.close(timeout).await
     }
 
-    /// Leaves the group, after a last commit where polls commit; wakes polls with `Kind::Closed`, joins every task, all within
-    /// `timeout`. Listeners are not told: [`Consumer::leave`] before this tells them. Idempotent.
+    /// Leaves the group, after a last commit where polls commit; wakes polls with `Kind::Closed`,
+    /// joins every task, all within `timeout`. Listeners are not called: [`Consumer::leave`] calls
+    /// them before this. Idempotent.
     ///
     /// # Errors
     /// `Kind::Timeout` if tasks did not end in time.
@@ -598,7 +601,8 @@ impl<D: Decode> Consumer<D> {
     /// The id that brokers know this client by (KIP-714), at most after `timeout` (`None`: `default.api.timeout.ms`).
     ///
     /// # Errors
-    /// No broker takes metrics of clients, or `enable.metrics.push` is false; or none answered by the deadline.
+    /// No broker takes metrics of clients, or `enable.metrics.push` is false; or no broker
+    /// responded by the deadline.
     pub async fn instance_id(&self, timeout: Option<Duration>) -> Result<[u8; 16], Error> {
         self.inner.driver.instance(timeout).await
     }
@@ -630,7 +634,7 @@ impl Drop for Polling<'_> {
     }
 }
 
-/// How long a call waits in all, however many brokers and partitions it asks about.
+/// How long a call waits in all, however many brokers and partitions it needs.
 #[derive(Clone, Copy)]
 pub(crate) struct Wait {
     pub(crate) timeout: Duration,
@@ -716,7 +720,8 @@ impl<D: Decode> Inner<D> {
                     });
                     let next_offset = chunk.next_offset();
                     let (records_of_it, bytes_of_it) = (chunk.len(), chunk.bytes());
-                    // Until the records are noted, the position says that they were handed out: nobody may commit it.
+                    // Until the records are noted, the position is behind them already: nobody may
+                    // commit it.
                     let mut unread = self.unread.lock();
                     let current = self.driver.with(|engine, now| {
                         let current = engine.advance(&topic, partition, generation, next_offset);
@@ -852,7 +857,7 @@ fn pieces<C>(done: Done<C>) -> impl Iterator<Item = Decoded<C>> {
 pub(crate) fn late(timeout: Duration) -> Error {
     Error::new(
         Kind::Timeout,
-        format!("no answer within {} ms", timeout.as_millis()),
+        format!("no response within {} ms", timeout.as_millis()),
     )
 }
 

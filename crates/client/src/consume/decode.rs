@@ -9,8 +9,9 @@ pub trait Decode: Send + Sync + 'static {
     /// What `poll` returns.
     type Chunk: Chunk;
 
-    /// Decodes all batches; called outside of any lock, on the thread or task that polls, or on a helper beside it. The chunk may end
-    /// before a record that cannot be shown, at [`Chunk::next_offset`]: from there, the next call says why.
+    /// Decodes all batches; called outside of any lock, on the thread or task that polls, or on a
+    /// helper thread. The chunk may end before a record that cannot be shown, at
+    /// [`Chunk::next_offset`]: the next call from there returns the error.
     ///
     /// # Errors
     /// Records that do not decode: [`Fetched::corrupt`], or [`Fetched::refused`] if only the first of them cannot be shown.
@@ -58,10 +59,10 @@ pub trait Chunk: Send + Sync + 'static {
 /// they take about a millisecond, many times as long as the way to another thread and back. Two partitions bring no more by
 /// the default of `max.partition.fetch.bytes`: what is not compressed mostly stays with the thread that polls.
 const AT_ONCE: usize = 2 << 20;
-/// To decompress a byte takes about so many times as long as to read one.
+/// To decompress a byte takes about this many times as long as to read one.
 const SLOWER: usize = 4;
-/// Compressed bytes count as much as so many. Mostly they become no more than a quarter of it; how many there will be, only
-/// decompression shows.
+/// A compressed byte counts as this many bytes. Mostly the content is no more than a quarter of it;
+/// its real size is known only after decompression.
 const COMPRESSED: usize = 32;
 
 /// What is left of the moment that a thread with others to serve has for decoding, in bytes.

@@ -25,7 +25,7 @@ const PIECE: usize = 256 << 10;
 /// Bytes that are decoded ahead of the polls: two polls' worth, by the default of what a poll returns. What is being decoded at
 /// the time comes on top, for each thread at most `decompress.max.bytes`.
 const AHEAD: usize = 8 << 20;
-/// About the bytes that a record takes beside its key and value.
+/// About the bytes that a record takes besides its key and value.
 const ROW: usize = 32;
 /// Threads that decode for one consumer, that of the poll included. More decompress faster than one process receives.
 const MOST_THREADS: usize = 4;
@@ -56,7 +56,7 @@ pub(crate) enum Next<C> {
     Nothing,
 }
 
-/// Pieces on their way through the decoder. One thread at a time asks for the next.
+/// Pieces on their way through the decoder. One thread at a time takes the next.
 pub(crate) struct Decoding<D: Decode> {
     decoder: D,
     line: Mutex<Line<D::Chunk>>,
@@ -414,7 +414,8 @@ impl<D: Decode> Drop for Deputy<D> {
     }
 }
 
-/// A piece that a thread decodes. Should it panic, the piece waits again, so that nobody waits for it in vain.
+/// A piece that a thread decodes. If the thread panics, the piece goes back to the queue, so that
+/// its waiter does not wait for ever.
 struct Running<'a, D: Decode> {
     decoding: &'a Decoding<D>,
     number: u64,

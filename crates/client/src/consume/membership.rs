@@ -17,8 +17,8 @@ use crate::consume::rebalances::{LastCommit, Listeners, Polled, Turn};
 use crate::runtime::calls;
 
 impl<D: Decode> Consumer<D> {
-    /// Reads what the group assigns of these topics. Joining begins with the first poll; `listeners` says which rebalances a poll
-    /// returns as [`Polled::Rebalance`].
+    /// Reads what the group assigns of these topics. Joining begins with the first poll;
+    /// `listeners` lists the rebalances that a poll returns as [`Polled::Rebalance`].
     ///
     /// # Errors
     /// `Kind::Argument` without a group, or while partitions are assigned by hand.
@@ -31,8 +31,8 @@ impl<D: Decode> Consumer<D> {
         Ok(())
     }
 
-    /// Gives up a subscription, and leaves the group, or gives up what was assigned by hand; at most within `timeout` (`None`:
-    /// `default.api.timeout.ms`). Call it again after [`Polled::Rebalance`].
+    /// Ends a subscription and leaves the group, or clears the manual assignment; at most within
+    /// `timeout` (`None`: `default.api.timeout.ms`). Call it again after [`Polled::Rebalance`].
     ///
     /// # Errors
     /// `Kind::Closed`.
@@ -113,13 +113,14 @@ impl<D: Decode> Consumer<D> {
         driver.with(|engine, now| engine.answer(now, id, reply));
     }
 
-    /// What listeners have to be told next; afterwards [`Consumer::told_rebalance`] goes on with it.
+    /// The rebalance for which listeners have to be called next; [`Consumer::told_rebalance`]
+    /// continues afterwards.
     pub fn take_rebalance(&self) -> Option<Rebalance> {
         let driver = &self.inner.driver;
         driver.with(|engine, now| engine.take_rebalance(now))
     }
 
-    /// Listeners were told what [`Consumer::take_rebalance`] gave.
+    /// Listeners were called with the result of [`Consumer::take_rebalance`].
     pub fn told_rebalance(&self) {
         self.inner.told_rebalance();
     }
@@ -144,7 +145,7 @@ impl<D: Decode> Consumer<D> {
         };
         let look = |engine: &mut Engine<Work>, now: Instant| {
             if now >= wait.deadline {
-                // The engine gives up at the same instant and says why.
+                // The engine times out at the same instant and has the reason.
                 engine.handle_timeout(now);
             }
             if let Some(result) = engine.take_commit(id) {
@@ -196,8 +197,8 @@ impl<D: Decode> Consumer<D> {
         })
     }
 
-    /// Says of each offset without a leader epoch which one the record before it has, as far as this consumer was given it
-    /// (KIP-320).
+    /// Sets the leader epoch of each offset that has none: the epoch of the record before it, if
+    /// this consumer received that record (KIP-320).
     pub fn note_epochs(&self, offsets: &mut [GroupOffset]) {
         let driver = &self.inner.driver;
         driver.with(|engine, _| engine.note_epochs(offsets));
@@ -206,7 +207,8 @@ impl<D: Decode> Consumer<D> {
     /// The offsets that the group has committed, in the order of `partitions`.
     ///
     /// # Errors
-    /// `Kind::Argument` without a group; no answer by the deadline; the first partition's failure.
+    /// `Kind::Argument` without a group; no response by the deadline; the first partition's
+    /// failure.
     pub async fn committed(
         &self,
         partitions: Vec<(Arc<str>, i32)>,
@@ -264,8 +266,8 @@ impl<D: Decode> Inner<D> {
         })
     }
 
-    /// How far callers have read, as offsets to commit. Once a close has begun, `last_commit` says what of it counts: a listener
-    /// that commits must not commit more.
+    /// How far callers have read, as offsets to commit. Once a close has begun, only the offsets in
+    /// `last_commit` count: a listener that commits must not commit more.
     fn to_commit(&self, engine: &Engine<Work>, unread: &Unread<D::Chunk>) -> Vec<GroupOffset> {
         match *self.last_commit.lock() {
             LastCommit::Returned => {
@@ -276,7 +278,8 @@ impl<D: Decode> Inner<D> {
         }
     }
 
-    /// Says how far callers have read, if a rebalance or a commit waits for that, and tells what nobody listens to.
+    /// Reports how far callers have read, if a rebalance or a commit waits for that, and finishes
+    /// rebalances without a listener.
     pub(crate) fn rebalance(&self) -> Turn {
         loop {
             let unread = self.unread.lock();

@@ -4,7 +4,8 @@
 //! To the engine the unread records are given out. To the caller they are still to come: positions count from the first of them,
 //! the next poll returns them, and a seek drops those of its partition.
 //!
-//! The caller works on what the last poll returned, or on the last record of an iteration, until it asks for more.
+//! The caller works on what the last poll returned, or on the last record of an iteration, until it
+//! requests more.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -117,7 +118,7 @@ impl<C: Chunk> Unread<C> {
         }
     }
 
-    /// Notes that the caller asks for more: it is done with what it was given.
+    /// The caller requests more: it is done with the records that it was given.
     pub(crate) fn done(&mut self) {
         self.current = 0;
         self.returned.clear();

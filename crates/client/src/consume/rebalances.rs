@@ -1,8 +1,8 @@
-//! What a rebalance means for callers: who is told, and what a poll does meanwhile.
+//! What a rebalance means for callers: which listeners are called, and what a poll does meanwhile.
 
 use ottla_engine::consumer::Rebalance;
 
-/// Which rebalances callers want to be told.
+/// The rebalances that callers want to be notified of.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Listeners {
     /// [`Rebalance::Assigned`].
@@ -40,13 +40,13 @@ pub enum LastCommit {
 pub enum Polled<T> {
     /// Records, or that there were none.
     Done(T),
-    /// Listeners have to be told of a rebalance, or an assignor has to be asked: `Consumer::take_rebalance` and
-    /// `Consumer::take_question`.
+    /// Listeners have to be called for a rebalance, or an assignor has to be called:
+    /// `Consumer::take_rebalance` and `Consumer::take_question`.
     Rebalance,
 }
 
 impl<T> Polled<T> {
-    /// What came; `None` if listeners have to be told first.
+    /// What came; `None` if listeners have to be called first.
     pub fn done(self) -> Option<T> {
         match self {
             Polled::Done(found) => Some(found),
@@ -61,6 +61,6 @@ pub(crate) enum Turn {
     Go,
     /// A rebalance has to end first.
     Wait,
-    /// Listeners have to be told, or an assignor has to be asked.
+    /// Listeners or an assignor have to be called.
     Tell,
 }

@@ -88,7 +88,7 @@ enum Ready<C> {
     /// The rows from this one on.
     Records {
         given: Given<Arc<C>>,
-        /// Bytes of the whole chunk, which takes a look at each record to tell.
+        /// Bytes of the whole chunk. To know them, each record is looked at.
         bytes: usize,
         row: usize,
     },
@@ -97,8 +97,8 @@ enum Ready<C> {
 }
 
 impl<D: Decode> ShareConsumer<D> {
-    /// A consumer that runs on `runtime` and tells `events` what happens. It does not connect before the first call that needs a
-    /// broker.
+    /// A consumer that runs on `runtime` and reports to `events`. It does not connect before the
+    /// first call that needs a broker.
     ///
     /// # Errors
     /// `Kind::Config` if `config` is for another role.
@@ -155,9 +155,10 @@ impl<D: Decode> ShareConsumer<D> {
         self.inner.driver.with(|engine, _| engine.lock_timeout())
     }
 
-    /// Waits for records: at least one as soon as there is one, at most `max_records` (`None`: `max.poll.records`); empty at the
-    /// deadline if brokers were reached and there was nothing. What the last poll returned is accepted, with implicit
-    /// acknowledgement; what was said of records is told to brokers.
+    /// Waits for records: at least one as soon as there is one, at most `max_records` (`None`:
+    /// `max.poll.records`); empty at the deadline if brokers were reached and there was nothing.
+    /// What the last poll returned is accepted, with implicit acknowledgement; acknowledgements are
+    /// sent to brokers.
     ///
     /// # Errors
     /// At once: `Kind::Argument` without a subscription, or with explicit acknowledgement if nothing was said of some record; a group
@@ -289,8 +290,9 @@ impl<D: Decode> ShareConsumer<D> {
         }
     }
 
-    /// Says what becomes of records that polls or an iteration gave out: ranges of offsets, both ends included. Brokers hear it with
-    /// the next poll or commit, until which it can be said anew.
+    /// Acknowledges records that polls or an iteration returned: ranges of offsets, both ends
+    /// included. The next poll or commit sends the acknowledgements; until then they can be
+    /// replaced.
     ///
     /// # Errors
     /// `Kind::Argument` with implicit acknowledgement, or if a record is not this consumer's any more; `Kind::Unsupported` for a
@@ -314,8 +316,9 @@ impl<D: Decode> ShareConsumer<D> {
         })
     }
 
-    /// Tells brokers what was said of records, with implicit acknowledgement that all are accepted which were given out, and waits
-    /// for their answers at most `timeout` (`None`: `default.api.timeout.ms`): one result for each partition concerned.
+    /// Sends acknowledgements to brokers, and waits for their responses at most `timeout` (`None`:
+    /// `default.api.timeout.ms`). With implicit acknowledgement it accepts all records that were
+    /// returned. One result for each partition concerned.
     ///
     /// # Errors
     /// `Kind::Closed`.
@@ -337,7 +340,7 @@ impl<D: Decode> ShareConsumer<D> {
             found.map(Ok)
         };
         let late = |_: &mut Engine<Work>, _: Instant| {
-            let text = format!("no answer within {} ms", timeout.as_millis());
+            let text = format!("no response within {} ms", timeout.as_millis());
             Err(Error::new(Kind::Timeout, text).calling("ShareAcknowledge"))
         };
         let found = driver.wait(&[Change::Group], deadline, look, late).await;
@@ -371,8 +374,8 @@ impl<D: Decode> ShareConsumer<D> {
         self.inner.driver.with(|engine, _| engine.take_outcomes())
     }
 
-    /// Leaves the group, at most within `timeout` (`None`: `default.api.timeout.ms`): what was said of records is told, the others
-    /// are free for other members.
+    /// Leaves the group, at most within `timeout` (`None`: `default.api.timeout.ms`). It sends
+    /// pending acknowledgements; all other records are free for other members.
     ///
     /// # Errors
     /// `Kind::Closed`.
@@ -417,7 +420,8 @@ impl<D: Decode> ShareConsumer<D> {
     /// The id that brokers know this client by (KIP-714), at most after `timeout` (`None`: `default.api.timeout.ms`).
     ///
     /// # Errors
-    /// No broker takes metrics of clients, or `enable.metrics.push` is false; or none answered by the deadline.
+    /// No broker takes metrics of clients, or `enable.metrics.push` is false; or no broker
+    /// responded by the deadline.
     pub async fn instance_id(&self, timeout: Option<Duration>) -> Result<[u8; 16], Error> {
         self.inner.driver.instance(timeout).await
     }
@@ -456,7 +460,8 @@ impl Drop for Committing<'_> {
     }
 }
 
-/// Runs of records that are taken out of one batch by themselves, for each of which it is decoded anew.
+/// The most ranges of records that are taken out of one batch by themselves; it is decoded again
+/// for each.
 const MOST_ALONE: usize = 64;
 
 /// What becomes of offsets that no caller gets: their range, and `None` where there is no record.
@@ -576,7 +581,7 @@ impl<D: Decode> Inner<D> {
 
     /// Decodes what was acquired next, or has another thread do so.
     fn decode_next(self: &Arc<Self>) -> Next {
-        // One after the other: a poll that was given up may have left a thread behind.
+        // One after the other: a poll that was cancelled may have left a thread behind.
         if self.is_elsewhere.load(Ordering::Acquire) {
             return Next::Elsewhere;
         }
@@ -726,7 +731,7 @@ impl<C: Chunk> Decoded<C> {
             self.take_batch(decoder, part, &ranges);
         }
         let rest = clip(&acquired.ranges, end, i64::MAX);
-        // Behind what was split off it may be the answer that is damaged, and not the log.
+        // Behind what was split off, the response may be damaged, and not the log.
         let kind = match any {
             true => AcknowledgeType::Release,
             false => verdict(whole),
@@ -778,12 +783,12 @@ impl<C: Chunk> Decoded<C> {
         for range in ranges {
             self.disposals.push((range.first, range.last, Some(kind)));
         }
-        let fate = match kind {
+        let disposal = match kind {
             AcknowledgeType::Reject => "rejected: the group does not get them again",
             _ => "released: they are delivered again, until the group's delivery count limit",
         };
         let text = format!(
-            "acquired records from offset {} to {} were {fate}",
+            "acquired records from offset {} to {} were {disposal}",
             first.first, last.last
         );
         let error = cause.clone().wrap(cause.kind(), text);
@@ -822,8 +827,9 @@ impl<C: Chunk> Decoded<C> {
     }
 }
 
-/// Whether records that do not decode are damaged, so that nobody ever gets them; what this client only has no room for, or cannot
-/// show, others may.
+/// How to acknowledge records that do not decode: rejects damaged ones, so that nobody ever gets
+/// them. Releases those that only this client cannot show or has no memory for: other clients may
+/// read them.
 fn verdict(error: &Error) -> AcknowledgeType {
     match error.kind() {
         Kind::Corrupt => AcknowledgeType::Reject,

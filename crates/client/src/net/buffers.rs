@@ -1,4 +1,5 @@
-//! Buffers for large answers, used again and again: fresh memory costs a page fault for every 4 KiB, as much as reading into it.
+//! Buffers for large responses, used again and again: fresh memory costs a page fault for every 4
+//! KiB, as much as reading into it.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
@@ -8,8 +9,8 @@ use memmap2::MmapMut;
 use ottla_engine::{Error, Kind};
 use parking_lot::Mutex;
 
-/// Sizes are multiples of this, so that answers of about the same size fit each other's buffers. It is the size of a huge
-/// page on most machines.
+/// Sizes are multiples of this, so that responses of about the same size fit each other's buffers.
+/// It is the size of a huge page on most machines.
 const STEP: usize = 2 << 20;
 
 /// Buffers that are free. What is in use comes back by itself.
@@ -35,13 +36,13 @@ impl Buffers {
     /// A buffer for `length` bytes. Memory that was never used is only promised by the system until it is written to.
     ///
     /// # Errors
-    /// `Kind::Unreachable` if the system has no more memory: the answer cannot be received.
+    /// `Kind::Unreachable` if the system has no more memory: the response cannot be received.
     pub(crate) fn take(self: &Arc<Self>, length: usize) -> Result<Filling, Error> {
         let free = self.smallest_free(length);
         let memory = free
             .map_or_else(|| self.fresh(length), Ok)
             .map_err(|cause| {
-                let text = format!("no memory for an answer of {length} bytes: {cause}");
+                let text = format!("no memory for a response of {length} bytes: {cause}");
                 Error::new(Kind::Unreachable, text)
             })?;
         self.used.fetch_add(memory.len(), Ordering::Relaxed);
@@ -103,8 +104,8 @@ impl Buffers {
     }
 }
 
-/// Fresh memory, in huge pages if it is large and the system has them: an answer is read through a few times, and to look up
-/// where each 4 KiB of it are takes a tenth of the time.
+/// Fresh memory, in huge pages if it is large and the system has them: a response is read through a
+/// few times, and to look up where each 4 KiB of it are takes a tenth of the time.
 fn memory(length: usize) -> std::io::Result<MmapMut> {
     let memory = MmapMut::map_anon(length)?;
     #[cfg(target_os = "linux")]

@@ -143,7 +143,7 @@ impl Traffic<'_> {
         loop {
             let (writes, look) = {
                 let mut sending = self.sending.lock();
-                // In the middle of a large answer there is nothing new to say.
+                // In the middle of a large response there is nothing new to report.
                 if std::mem::take(&mut asks) {
                     sending.fill(engine);
                 }

@@ -18,18 +18,18 @@ use crate::net::buffers::{Buffers, Filling};
 use crate::net::sending::{LinkEngine, Sending};
 use crate::net::transport::{ReadHalf, broken, hold, now};
 
-/// A read of a large answer that gives less than this has caught up with the network.
+/// A read of a large response that returns less than this has caught up with the network.
 const LITTLE: usize = 64 << 10;
 
 /// How long bytes may then pile up in the socket before the next read, as network cards do with their interrupts: to be woken
 /// for each segment costs more than what is done with it. Every other connection waits as long at most.
 const PILING: Duration = Duration::from_micros(100);
 
-/// A connection's answers and its socket.
+/// A connection's responses and its socket.
 pub(crate) struct Receiving {
     reader: ReadHalf,
     input: BytesMut,
-    /// A large answer, which goes into a buffer of its own.
+    /// A large response, which goes into a buffer of its own.
     large: Option<Filling>,
     buffers: Arc<Buffers>,
 }
@@ -59,7 +59,7 @@ impl Receiving {
         Poll::Ready(self.take(engine, sending, read))
     }
 
-    /// Reads into the answer's own buffer if it has one, and never past its end.
+    /// Reads into the response's own buffer if it has one, and never past its end.
     async fn read(&mut self) -> io::Result<usize> {
         match &mut self.large {
             Some(filling) => {
@@ -90,7 +90,7 @@ impl Receiving {
         }
     }
 
-    /// Takes in what was read; false in the middle of a large answer, where nothing has changed.
+    /// Takes in what was read; false in the middle of a large response, where nothing has changed.
     fn receive<W: AsyncWrite + Unpin>(
         &mut self,
         engine: &impl LinkEngine,
@@ -118,7 +118,7 @@ impl Receiving {
         outcome.map(|()| true)
     }
 
-    /// Gives a large answer that has begun a buffer of its own.
+    /// Gives a large response that has begun a buffer of its own.
     fn make_room<W: AsyncWrite + Unpin>(
         &mut self,
         sending: &Mutex<Sending<W>>,
@@ -134,7 +134,8 @@ impl Receiving {
             }
             self.large = Some(filling);
         } else if were_small {
-            // A connection with small answers has read all there was: others have a better use for the memory.
+            // A connection with small responses has read all there was: others have a better use
+            // for the memory.
             self.buffers.clear();
         }
         Ok(())
@@ -147,7 +148,7 @@ impl Receiving {
     }
 }
 
-/// Tells the engine what the connection heard; false if that was nothing.
+/// Reports the connection's events to the engine; false if there were none.
 pub(crate) fn hear<W: AsyncWrite + Unpin>(
     engine: &impl LinkEngine,
     sending: &Mutex<Sending<W>>,

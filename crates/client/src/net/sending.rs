@@ -1,7 +1,7 @@
 //! What is on its way to a broker on one connection.
 //!
 //! The connection's task sends. But if nothing is under way, the thread that gives the engine something to send also
-//! sends it: waking the task takes about as long as the broker takes to answer.
+//! sends it: waking the task takes about as long as the broker takes to respond.
 
 use std::collections::VecDeque;
 use std::io::IoSlice;
@@ -34,7 +34,7 @@ pub(crate) trait LinkEngine {
     /// Takes in what happened to this connection.
     fn handle(&self, now: Instant, event: Event);
 
-    /// Tells whoever watches.
+    /// Reports an event to the observer.
     fn tell(&self, event: Observed);
 }
 
@@ -98,7 +98,7 @@ impl<W: AsyncWrite + Unpin> Sending<W> {
         self.encode(engine, ENOUGH_TO_WRITE);
     }
 
-    /// Encodes requests until so many bytes wait for the socket; false if there may be more.
+    /// Encodes requests until `enough` bytes wait for the socket; false if there may be more.
     fn encode(&mut self, engine: &impl LinkEngine, enough: usize) -> bool {
         while self.ready && self.connection.is_ready() && !self.stopped {
             if self.unwritten >= enough {
@@ -141,7 +141,7 @@ impl<W: AsyncWrite + Unpin> Sending<W> {
         all && timeout.is_none_or(|at| at >= self.looks_at)
     }
 
-    /// All bytes were written: requests without an answer are done.
+    /// All bytes were written: requests without a response are done.
     pub(crate) fn report_written(&mut self, engine: &impl LinkEngine) {
         for (token, bytes) in self.connection.handle_written() {
             engine.handle(now(), Event::Written { token, bytes });
@@ -153,7 +153,7 @@ impl<W: AsyncWrite + Unpin> Sending<W> {
         self.output.extend(frame.segments().iter().cloned());
     }
 
-    /// Writes as much as the socket takes at once; says whether that was all.
+    /// Writes as much as the socket takes at once; true if that was all.
     pub(crate) fn poll_write(&mut self, context: &mut Context<'_>) -> Poll<Result<bool, Error>> {
         let mut slices = [IoSlice::new(&[]); SEGMENTS];
         let mut count = 0;

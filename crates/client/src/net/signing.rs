@@ -1,4 +1,5 @@
-//! Signatures of assertions (RFC 7515), for who asks a token endpoint by JWT bearer grant (RFC 7523).
+//! Signatures of assertions (RFC 7515), for requests to a token endpoint by JWT bearer grant (RFC
+//! 7523).
 
 use ottla_engine::{Error, Kind};
 use ring::rand::SystemRandom;

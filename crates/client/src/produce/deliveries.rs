@@ -1,4 +1,4 @@
-//! The fate of many records that were sent together.
+//! The delivery results of many records that were sent together.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -36,7 +36,7 @@ enum Run {
     },
 }
 
-/// The fate of many records, kept as runs of rows that share a batch. Cheap to clone.
+/// The delivery results of many records, kept as runs of rows that share a batch. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Deliveries(Arc<Rows>);
 
@@ -123,7 +123,8 @@ impl DeliveriesBuilder {
     }
 }
 
-/// A caller that stops waiting for room never gets the deliveries, so nobody asks about the rows that were sent.
+/// A caller that stops waiting for space never gets the deliveries, so nobody observes the rows
+/// that were sent.
 impl Drop for DeliveriesBuilder {
     fn drop(&mut self) {
         self.rows.leave();
@@ -141,19 +142,19 @@ impl Deliveries {
         self.len() == 0
     }
 
-    /// Why the last rows were not taken, if a wait for room or for the topic failed before them.
+    /// Why the last rows were not taken, if a wait for space or for the topic failed before them.
     pub fn stopped(&self) -> Option<&Error> {
         self.0.stopped.as_ref()
     }
 
-    /// Whether every row's fate is known.
+    /// Whether the delivery result of every row is known.
     pub fn is_done(&self) -> bool {
         self.0
             .sent()
             .all(|(batch, first, count)| batch.covers(first, count))
     }
 
-    /// The report, once every row's fate is known. Does not wait.
+    /// The report, once the delivery result of every row is known. Does not wait.
     pub fn report(&self) -> Option<Report> {
         let rows = &*self.0;
         let mut report = Report {
@@ -183,7 +184,7 @@ impl Deliveries {
         Some(report)
     }
 
-    /// Waits until every row's fate is known.
+    /// Waits until the delivery result of every row is known.
     ///
     /// # Errors
     /// `Kind::Timeout` after `timeout`. Failed rows are in the report.
@@ -197,7 +198,8 @@ impl Deliveries {
         self.report().ok_or_else(|| self.0.ledger.late(timeout))
     }
 
-    /// Calls `notify` once when every row's fate is known; where and how as for [`Delivery::on_done`].
+    /// Calls `notify` once when the delivery result of every row is known; where and how as for
+    /// [`Delivery::on_done`].
     pub fn on_done(&self, notify: impl FnOnce() + Send + 'static) {
         // One more than there are runs, so that it cannot reach 0 before all hooks are in place.
         let left = Arc::new(AtomicUsize::new(1 + self.0.sent().count()));
@@ -247,7 +249,7 @@ impl Rows {
 }
 
 impl Report {
-    /// Adds the rows of a run; `None` if one of them has no fate yet.
+    /// Adds the rows of a run; `None` if the delivery result of one of them is not known yet.
     fn add(&mut self, batch: &Completion, first: u32, count: u32) -> Option<()> {
         batch.each_fate(first, count, |indexes, fate| {
             for index in indexes {

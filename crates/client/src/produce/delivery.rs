@@ -1,4 +1,4 @@
-//! The fate of sent records.
+//! The delivery results of sent records.
 
 use std::fmt;
 use std::ops::Range;
@@ -26,7 +26,7 @@ pub struct RecordMetadata {
     pub timestamp_ms: i64,
 }
 
-/// Records that failed and whose deliveries nobody asks any more: see [`Delivery::leave`].
+/// Records that failed and whose deliveries nobody observes any more: see [`Delivery::leave`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnobservedFailures {
     /// How many.
@@ -38,7 +38,8 @@ pub struct UnobservedFailures {
 /// Why a producer's records are still undelivered, as far as it is known.
 type Delay = Box<dyn Fn() -> Option<Error> + Send + Sync>;
 
-/// What the batches of one producer share: why they are late, and what there is to tell about records that nobody asks about.
+/// What the batches of one producer share: why they are late, and the failures of records that
+/// nobody observes.
 #[derive(Default)]
 pub(crate) struct Ledger {
     delay: Option<Delay>,
@@ -90,7 +91,7 @@ impl Ledger {
     }
 }
 
-/// The fate of one batch, shared by the deliveries of its records.
+/// The delivery result of one batch, shared by the deliveries of its records.
 pub(crate) struct Completion {
     topic: Arc<str>,
     pub(crate) partition: i32,
@@ -104,7 +105,8 @@ struct State {
     /// What is known: one run of records, or several if the batch had to be split.
     runs: Vec<Fate>,
     hooks: Vec<Hook>,
-    /// First and count of records that nobody asks about, left before their fate was known.
+    /// First and count of records that nobody observes, left before their delivery result was
+    /// known.
     left: Vec<(u32, u32)>,
 }
 
@@ -114,7 +116,7 @@ pub(crate) struct Fate {
     pub(crate) result: Result<Stored, Error>,
 }
 
-/// A hook that is called when all of some records have their fate.
+/// A hook that is called when the delivery results of all of some records are known.
 struct Hook {
     first: u32,
     count: u32,
@@ -122,7 +124,7 @@ struct Hook {
 }
 
 impl Fate {
-    /// How many of these records share this fate.
+    /// How many of these records have this delivery result.
     fn overlap(&self, first: u32, count: u32) -> u32 {
         let end = (first + count).min(self.first + self.count);
         end.saturating_sub(first.max(self.first))
@@ -161,8 +163,8 @@ impl Completion {
         }
     }
 
-    /// Takes in a fate and tells everybody whose records all have theirs: before anybody else can see it, so that what is told
-    /// about later records comes later.
+    /// Stores a delivery result and notifies everybody whose records all have theirs. It does so
+    /// before anybody else can see the result, so that notices about later records come later.
     pub(crate) fn resolve(done: Done<Arc<Completion>>) {
         let Done {
             batch,
@@ -200,7 +202,8 @@ impl Completion {
         self.state.lock().covers(first, count)
     }
 
-    /// Calls `each` for every run of these records that shares a fate, in order; `None` if one of them has no fate yet.
+    /// Calls `each` for every run of these records that shares a delivery result, in order; `None`
+    /// if the result of one of them is not known yet.
     pub(crate) fn each_fate(
         &self,
         first: u32,
@@ -233,7 +236,8 @@ impl Completion {
         }
     }
 
-    /// Nobody asks about these records any more: their failures go into the ledger, now or when they are known.
+    /// Nobody observes these records any more: their failures go into the ledger, now or when they
+    /// are known.
     pub(crate) fn leave(&self, first: u32, count: u32) {
         let mut state = self.state.lock();
         for fate in &state.runs {
@@ -255,7 +259,7 @@ impl Completion {
         }
     }
 
-    /// Somebody asks about this record again after all. What the ledger has already stays there.
+    /// A caller observes this record again. Failures that are in the ledger already stay there.
     fn take_back(&self, index: u32) {
         let mut state = self.state.lock();
         let holds = |(first, count): &(u32, u32)| (*first..*first + *count).contains(&index);
@@ -271,7 +275,7 @@ impl Completion {
         state.left.extend(parts);
     }
 
-    /// Waits until the records have their fate; false if the deadline came first.
+    /// Waits until the delivery results of the records are known; false if the deadline came first.
     pub(crate) async fn wait(&self, first: u32, count: u32, deadline: Option<Instant>) -> bool {
         loop {
             let mut changed = pin!(self.changed.notified());
@@ -296,7 +300,7 @@ impl fmt::Debug for Completion {
     }
 }
 
-/// The fate of one record. Cheap to clone: a share in its batch's fate, and an index.
+/// The delivery result of one record. Cheap to clone: a share in its batch's result, and an index.
 #[derive(Clone, Debug)]
 pub struct Delivery {
     batch: Arc<Completion>,
@@ -313,12 +317,12 @@ impl Delivery {
         }
     }
 
-    /// Whether the fate is known.
+    /// Whether the delivery result is known.
     pub fn is_done(&self) -> bool {
         self.batch.covers(self.index, 1)
     }
 
-    /// The fate, once it is known. Does not wait.
+    /// The delivery result, once it is known. Does not wait.
     pub fn result(&self) -> Option<Result<RecordMetadata, Error>> {
         let state = self.batch.state.lock();
         let fate = state.fate(self.index)?;
@@ -333,7 +337,7 @@ impl Delivery {
         })
     }
 
-    /// Waits for the fate. Dropping the future changes nothing about the record.
+    /// Waits for the delivery result. Dropping the future changes nothing about the record.
     ///
     /// # Errors
     /// The record's own failure, or `Kind::Timeout` after `timeout` (`None`: no limit but `delivery.timeout.ms`).
@@ -346,8 +350,9 @@ impl Delivery {
         })
     }
 
-    /// Calls `notify` once when the fate is known: at once on this thread if it is, else on a thread of the runtime or of another
-    /// caller, where it must neither block, nor attach to an interpreter, nor ask a delivery for its fate.
+    /// Calls `notify` once when the delivery result is known: at once on this thread if it is, else
+    /// on a thread of the runtime or of another caller, where it must neither block, nor attach to
+    /// an interpreter, nor call a delivery for its result.
     pub fn on_done(&self, notify: impl FnOnce() + Send + 'static) {
         self.batch.hook(self.index, 1, notify);
     }
@@ -358,7 +363,8 @@ impl Delivery {
         self.batch.leave(self.index, 1);
     }
 
-    /// Somebody asks about this record after all. If it has failed since it was left, its failure is reported nevertheless.
+    /// A caller observes this record again. If it has failed since it was left, its failure is
+    /// reported nevertheless.
     pub fn take_back(&self) {
         self.batch.take_back(self.index);
     }

@@ -39,7 +39,8 @@ impl Publish for Batches {
 /// Why a record was not taken.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TrySendError {
-    /// There is no room, or the topic's partitions or the one that the record names are not known yet: wait with [`Producer::ready`] and try again.
+    /// The buffer is full, or the topic's partitions or the record's partition are not known yet:
+    /// wait with [`Producer::ready`] and try again.
     #[error("the producer's buffer is full, or the topic or its partition is not known yet")]
     NotReady,
     /// This record can never be sent.
@@ -47,8 +48,8 @@ pub enum TrySendError {
     Failed(#[from] Error),
 }
 
-/// A producer: a cheap handle, to be cloned and shared between threads. Dropping the last one without
-/// [`Producer::close`] gives up what is not delivered.
+/// A producer: a cheap handle, to be cloned and shared between threads. Dropping the last one
+/// without [`Producer::close`] abandons records that are not delivered.
 #[derive(Clone, Debug)]
 pub struct Producer {
     pub(crate) driver: Arc<Driver<Batches>>,
@@ -56,7 +57,8 @@ pub struct Producer {
 }
 
 impl Producer {
-    /// A producer that runs on `runtime` and tells `events` what happens. It does not connect before the first send.
+    /// A producer that runs on `runtime` and reports to `events`. It does not connect before the
+    /// first send.
     ///
     /// # Errors
     /// `Kind::Config` if `config` is for another role.
@@ -94,8 +96,9 @@ impl Producer {
         })
     }
 
-    /// Waits until `topic` and its `partition`, if one is named, are known and the buffer has room for `bytes` more, at most
-    /// `timeout` (`None`: `max.block.ms`). Brokers are asked for a partition that is not known, since it may have been added.
+    /// Waits until `topic` and its `partition`, if one is named, are known and the buffer has space
+    /// for `bytes` more, at most `timeout` (`None`: `max.block.ms`). A partition that is not known
+    /// is requested from brokers, since it may have been added.
     ///
     /// # Errors
     /// The cause at the deadline: no broker reachable, unknown topic or partition, buffer full. At once: a name that no topic
@@ -154,7 +157,7 @@ impl Producer {
             if engine.knows_topic(topic) {
                 engine.exhausted(now);
                 let text = format!(
-                    "no room within {waited} ms: buffer.memory is full of undelivered records"
+                    "no space within {waited} ms: buffer.memory is full of undelivered records"
                 );
                 return Err(match engine.delay() {
                     Some(cause) => cause.wrap(Kind::Timeout, text).retriable_is(true),
@@ -172,7 +175,8 @@ impl Producer {
             .await
     }
 
-    /// [`Producer::try_send`], waiting for room where needed; `timeout` bounds that wait (`None`: `max.block.ms`).
+    /// [`Producer::try_send`], waiting for space where needed; `timeout` bounds that wait (`None`:
+    /// `max.block.ms`).
     ///
     /// # Errors
     /// As [`Producer::ready`], or that the record can never be sent.
@@ -199,12 +203,14 @@ impl Producer {
         }
     }
 
-    /// Sends all rows, taking the lock once for many; waits for room where needed, `timeout` for each such wait.
+    /// Sends all rows, taking the lock once for many; waits for space where needed, `timeout` for
+    /// each such wait.
     ///
     /// # Errors
-    /// Only if no row was taken. Afterwards a row that could not be sent is an error inside [`Deliveries`], and the rows
-    /// after a failed wait all have that wait's error. Only the rows of partitions that are not there fail of those, and
-    /// once one was waited for in vain, no other is.
+    /// Only if no row was taken. Afterwards a row that could not be sent is an error inside
+    /// [`Deliveries`], and the rows after a failed wait all have that wait's error. For a partition
+    /// that does not exist, only its own rows fail. Once a wait for such a partition has timed out,
+    /// other such partitions are not waited for.
     pub async fn send_many<'a, H>(
         &self,
         topic: &str,
@@ -290,13 +296,14 @@ impl Producer {
         })
     }
 
-    /// Sends everything without lingering and waits until each record sent so far has its fate.
+    /// Sends everything without lingering and waits until the delivery result of each record sent
+    /// so far is known.
     ///
     /// # Errors
     /// `Kind::Timeout`, or the cause that keeps records from being delivered, if some are undecided at the deadline.
     /// Failures of single records are in their deliveries, not here.
     pub async fn flush(&self, timeout: Option<Duration>) -> Result<(), Error> {
-        // By then every record has its fate, if only that it was given up.
+        // By then the delivery result of every record is known, if only that it expired.
         let timeout = timeout.unwrap_or(self.config().delivery_timeout + Duration::from_secs(1));
         let deadline = deadline(timeout);
         let (mark, begun) = self.driver.with(|engine, now| (engine.flush(now), now));
@@ -332,7 +339,8 @@ impl Producer {
         let end = deadline(timeout.unwrap_or(self.config().close_timeout));
         let left = || end.saturating_duration_since(now());
         if self.driver.with(|engine, _| engine.is_in_transaction()) {
-            // Readers of committed records would wait for its end. If it cannot be told now, the coordinator ends it in time.
+            // Readers of committed records would wait for its end. If the abort cannot be sent now,
+            // the coordinator ends the transaction in time.
             let _ = self.abort_transaction(Some(left())).await;
         }
         let flushed = self.flush(Some(left())).await;
@@ -340,18 +348,19 @@ impl Producer {
         flushed.and(joined)
     }
 
-    /// The failures, since the last time, of records whose deliveries were [left](Delivery::leave). After a flush, those of
-    /// all records sent before it. None with a transactional id: the ends of transactions tell.
+    /// The failures, since the last time, of records whose deliveries were [left](Delivery::leave).
+    /// After a flush, those of all records sent before it. None with a transactional id: the ends
+    /// of transactions report them.
     pub fn take_unobserved_failures(&self) -> Option<UnobservedFailures> {
         let unobserved = self.ledger.take();
         unobserved.filter(|_| self.config().transactional_id.is_none())
     }
 
-    /// The topic's partitions, in order. Neither waits for room nor creates the topic.
+    /// The topic's partitions, in order. Neither waits for space nor creates the topic.
     ///
     /// # Errors
-    /// The topic is not there, as several answers in a row say; or no broker could be reached by the deadline (`None`:
-    /// `max.block.ms`).
+    /// Several responses in a row report that the topic does not exist; or no broker could be
+    /// reached by the deadline (`None`: `max.block.ms`).
     pub async fn partitions_for(
         &self,
         topic: &str,
@@ -368,7 +377,7 @@ impl Producer {
         Some(count).filter(|count| *count > 0)
     }
 
-    /// Bytes of records that have no fate yet.
+    /// Bytes of records whose delivery result is not known yet.
     pub fn buffered_bytes(&self) -> usize {
         self.driver.with(|engine, _| engine.buffered_bytes())
     }
@@ -376,7 +385,8 @@ impl Producer {
     /// The id that brokers know this client by (KIP-714), at most after `timeout` (`None`: `default.api.timeout.ms`).
     ///
     /// # Errors
-    /// No broker takes metrics of clients, or `enable.metrics.push` is false; or none answered by the deadline.
+    /// No broker takes metrics of clients, or `enable.metrics.push` is false; or no broker
+    /// responded by the deadline.
     pub async fn instance_id(&self, timeout: Option<Duration>) -> Result<[u8; 16], Error> {
         self.driver.instance(timeout).await
     }
@@ -396,9 +406,9 @@ impl Producer {
 struct Wish<'a> {
     driver: &'a Driver<Batches>,
     topic: &'a str,
-    /// The engine was told.
+    /// The engine has the wish.
     made: bool,
-    /// The partition that the engine was told of.
+    /// The partition of the wish that the engine has.
     partition: Option<(Arc<str>, i32)>,
     /// What the caller waits for, and since when.
     waits: Option<(Waited, Instant)>,

@@ -11,11 +11,12 @@ use crate::net::transport::{deadline, now};
 use crate::produce::producer::{Batches, Producer};
 
 impl Producer {
-    /// Gets the producer's identity, and ends what an earlier producer of the same transactional id left open, at most within
-    /// `timeout` (`None`: `max.block.ms`). [`Producer::begin_transaction`] does it if need be.
+    /// Gets the producer's identity, and ends what an earlier producer of the same transactional id
+    /// left open, at most within `timeout` (`None`: `max.block.ms`).
+    /// [`Producer::begin_transaction`] does it if needed.
     ///
     /// # Errors
-    /// No transactional id, no permission, a transaction is open, or no answer by the deadline.
+    /// No transactional id, no permission, a transaction is open, or no response by the deadline.
     pub async fn init_transactions(&self, timeout: Option<Duration>) -> Result<(), Error> {
         self.transact(Verb::Init, timeout).await.map(|_| ())
     }
@@ -59,8 +60,9 @@ impl Producer {
     /// Delivers the records of the transaction and commits it, at most within `timeout` (`None`: `max.block.ms`).
     ///
     /// # Errors
-    /// `Kind::Abortable`: a record or the offsets failed, and it can only be aborted. `Kind::OutcomeUnknown`: no answer. `Kind::Timeout`:
-    /// records are still under way, and it is still open. `Kind::Fenced` and `Kind::Fatal` are for good.
+    /// `Kind::Abortable`: a record or the offsets failed, and it can only be aborted.
+    /// `Kind::OutcomeUnknown`: no response. `Kind::Timeout`: records are still under way, and it is
+    /// still open. `Kind::Fenced` and `Kind::Fatal` are for good.
     pub async fn commit_transaction(&self, timeout: Option<Duration>) -> Result<(), Error> {
         self.transact(Verb::Commit, timeout).await.map(|_| ())
     }
@@ -98,11 +100,13 @@ impl Producer {
         }
     }
 
-    /// Ends the transaction that is prepared, at most within `timeout` (`None`: `max.block.ms`): commits it if it is `prepared`
-    /// and `commits` says so, else aborts it. A producer without identity keeps first what an earlier one prepared (KIP-939).
+    /// Ends the transaction that is prepared, at most within `timeout` (`None`: `max.block.ms`):
+    /// commits it if it is `prepared` and `commits` is true, else aborts it. A producer without
+    /// identity keeps first what an earlier one prepared (KIP-939).
     ///
     /// # Errors
-    /// `Kind::OutcomeUnknown`: no answer, and the same call can be made again. `Kind::Argument`: an open transaction is not prepared.
+    /// `Kind::OutcomeUnknown`: no response, and the same call can be made again. `Kind::Argument`:
+    /// an open transaction is not prepared.
     pub async fn complete_transaction(
         &self,
         prepared: PreparedTransaction,
@@ -143,7 +147,7 @@ impl Producer {
                 }
             }
             if now >= deadline {
-                // The engine gives up at the same instant and says why.
+                // The engine times out at the same instant and has the reason.
                 engine.handle_timeout(now);
             }
             if let Some(result) = waiting.id.and_then(|id| engine.take_verb(id)) {

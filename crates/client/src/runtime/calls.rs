@@ -51,12 +51,12 @@ pub(crate) async fn ask_until<W: Publish, C: Call>(
             .or_else(|| engine.hopeless().map(Err))
     };
     let late = |engine: &mut Engine<W>, now: Instant| {
-        // The engine gives up at the same instant and says why.
+        // The engine times out at the same instant and has the reason.
         engine.handle_timeout(now);
         engine.take_answer(&ticket).unwrap_or_else(|| {
             Err(engine
                 .trouble()
-                .unwrap_or_else(|| Error::new(Kind::Timeout, "no answer by the deadline")))
+                .unwrap_or_else(|| Error::new(Kind::Timeout, "no response by the deadline")))
         })
     };
     let changes = [Change::Call(ticket.id())];
@@ -65,8 +65,8 @@ pub(crate) async fn ask_until<W: Publish, C: Call>(
     answer
 }
 
-/// Offsets by topic, partition and time. Where a broker says only that the whole log is younger than the time, the offset is that
-/// of the log's beginning.
+/// Offsets by topic, partition and time. Where a broker returns only that the whole log is younger
+/// than the time, the offset is that of the log's beginning.
 pub(crate) async fn list_offsets<W: Publish>(
     driver: &Driver<W>,
     wanted: Vec<(Arc<str>, i32, i64)>,
@@ -111,7 +111,7 @@ pub(crate) async fn partitions_for<W: Publish>(
     }
 }
 
-/// An answer that lacks what every broker's has.
+/// The error for a response that lacks a part which every broker sends.
 fn unexpected() -> Error {
-    Error::new(Kind::Protocol, "the answer is not the one to this call")
+    Error::new(Kind::Protocol, "the response does not belong to this request")
 }

@@ -15,7 +15,7 @@ use crate::runtime::wait::Waiter;
 
 /// Tasks end at their next await; this is for a machine that is very busy.
 pub(crate) const JOIN_TIMEOUT: Duration = Duration::from_secs(5);
-/// The answer to the last metrics is awaited no longer, however much time a close has.
+/// The response to the last metrics is awaited no longer, however much time a close has.
 const LEAVE_TIMEOUT: Duration = Duration::from_secs(3);
 /// Tasks get this long even if the caller has no time left: a quick close is no failure.
 const JOIN_AT_LEAST: Duration = Duration::from_secs(1);
@@ -34,7 +34,8 @@ impl<W: Publish> fmt::Debug for Driver<W> {
 }
 
 impl<W: Publish> Driver<W> {
-    /// Starts the tasks of an engine; no connection is made before the engine wants one. What happens is told to `events`.
+    /// Starts the tasks of an engine; no connection is made before the engine wants one. Events are
+    /// reported to `events`.
     ///
     /// # Errors
     /// `Kind::Config` if `config` is for another role, or names certificates or keys that cannot be used.
@@ -67,7 +68,7 @@ impl<W: Publish> Driver<W> {
         self.shell.work(true, |engine| f(engine, now))
     }
 
-    /// Runs `f` on the engine; `f` asks the clock itself, if it needs to.
+    /// Runs `f` on the engine; `f` reads the clock itself, if it needs to.
     pub(crate) fn with_clock<R>(&self, f: impl FnOnce(&mut Engine<W>) -> R) -> R {
         self.shell.work(true, f)
     }
@@ -82,8 +83,8 @@ impl<W: Publish> Driver<W> {
         self.shell.waiters.enter(changes)
     }
 
-    /// Looks at the engine now and after each of these changes, until `look` finds a result or the deadline has passed; then
-    /// `late` says what to return.
+    /// Looks at the engine now and after each of these changes, until `look` finds a result or the
+    /// deadline has passed; then it returns the result of `late`.
     pub(crate) async fn wait<R>(
         &self,
         changes: &[Change],
@@ -113,7 +114,8 @@ impl<W: Publish> Driver<W> {
     /// The id that brokers know this client by (KIP-714), at most after `timeout` (`None`: `default.api.timeout.ms`).
     ///
     /// # Errors
-    /// No broker takes metrics of clients, or this client pushes none; or none answered by the deadline.
+    /// No broker takes metrics of clients, or this client pushes none; or no broker responded by
+    /// the deadline.
     pub(crate) async fn instance(&self, timeout: Option<Duration>) -> Result<[u8; 16], Error> {
         let timeout = timeout.unwrap_or(self.config().default_api_timeout);
         self.with(|engine, now| engine.want_instance(now));
@@ -126,7 +128,7 @@ impl<W: Publish> Driver<W> {
         };
         let late = |engine: &mut Engine<W>, _: Instant| {
             Err(engine.trouble().unwrap_or_else(|| {
-                let text = format!("no answer within {} ms", timeout.as_millis());
+                let text = format!("no response within {} ms", timeout.as_millis());
                 Error::new(Kind::Timeout, text).calling("GetTelemetrySubscriptions")
             }))
         };
@@ -134,7 +136,8 @@ impl<W: Publish> Driver<W> {
         self.wait(&changes, deadline(timeout), look, late).await
     }
 
-    /// Pushes metrics for the last time, if a broker wants any, and waits for its answer at most `timeout`.
+    /// Pushes metrics for the last time, if a broker wants any, and waits for its response at most
+    /// `timeout`.
     async fn take_leave(&self, timeout: Duration) {
         if self.with(|engine, now| engine.take_leave(now)) {
             let look = |engine: &mut Engine<W>, _: Instant| (!engine.is_leaving()).then_some(());

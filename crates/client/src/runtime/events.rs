@@ -128,7 +128,7 @@ impl Watch {
         }
     }
 
-    /// Tells the engine what is listened to.
+    /// Sets which events the engine reports.
     #[inline]
     pub(crate) fn listen(&self, observer: &mut Observer) {
         let level = self.events.as_ref().map_or(Level::Warning, |e| e.level());

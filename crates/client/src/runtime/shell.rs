@@ -83,12 +83,12 @@ pub(crate) struct Shell<W: Publish> {
     /// How many threads are handing on what they took out of the engine.
     publishing: AtomicUsize,
     timer: Notify,
-    /// Whether a caller's thread may send. It may not if batches are compressed, which takes time, or if nobody waits
-    /// for an answer.
+    /// Whether a caller's thread may send. It may not if batches are compressed, which takes time,
+    /// or if nobody waits for a response.
     sends_at_once: bool,
     /// `None` for plaintext.
     tls: Option<Arc<Tls>>,
-    /// For large answers of all connections.
+    /// For large responses of all connections.
     buffers: Arc<Buffers>,
 }
 
@@ -180,7 +180,7 @@ impl<W: Publish> Shell<W> {
         }
     }
 
-    /// Closes the engine and tells its tasks, which it gives out, to end.
+    /// Closes the engine and makes its tasks end. Returns these tasks.
     pub(crate) fn stop(self: &Arc<Self>) -> JoinSet<()> {
         self.event(|engine, now| {
             if engine.closed().is_none() {

@@ -1,4 +1,4 @@
-//! The timer: a task that looks at an engine at the times that the engine asks for.
+//! The timer: a task that handles an engine's timeouts at the times that the engine sets.
 
 use std::time::Instant;
 
@@ -34,7 +34,8 @@ impl Alarm {
     }
 }
 
-/// Runs for ever: calls `ring` at the time that `alarm` gives; asks for it again when `earlier` is notified.
+/// Runs for ever: calls `ring` at the time that `alarm` gives, and calls `alarm` again when
+/// `earlier` is notified.
 pub(crate) async fn keep_time(
     earlier: &Notify,
     alarm: impl Fn() -> Option<Instant>,

@@ -12,7 +12,7 @@ use tokio::sync::Notify;
 
 use crate::net::transport::{Late, timeout_at};
 
-/// Who waits, and for what.
+/// The waiters, and the change that each waits for.
 #[derive(Debug, Default)]
 pub(crate) struct Waiters {
     /// How many wait, to be read without the lock.

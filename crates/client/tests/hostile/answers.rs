@@ -1,4 +1,4 @@
-//! What the broker answers: the truth about a topic `t` with two partitions, or something else.
+//! The responses of the broker: the truth about a topic `t` with two partitions, or something else.
 
 use bytes::Bytes;
 use ottla_protocol::compression::Compression;
@@ -53,7 +53,7 @@ impl Chance {
         all[self.below(all.len())]
     }
 
-    /// `truth`, mostly; else a number that is none of one's business.
+    /// `truth`, mostly; else a number without a meaning here.
     fn int(&mut self, truth: i32) -> i32 {
         match self.below(3) {
             0 => self.of(&[-1, i32::MIN, i32::MAX, 0, 1, -2, 1 << 16, 7]),
@@ -82,7 +82,7 @@ fn encoded(response: &impl Response, version: i16, correlation: i32) -> Option<V
     Some(frame.into_bytes().to_vec())
 }
 
-/// The frame that answers; `None` where a request wants no answer.
+/// The frame of the response; `None` for a request without one.
 pub(crate) fn answer(
     chance: &mut Chance,
     login: &mut Login,
@@ -121,7 +121,7 @@ fn built(
     match asked.api {
         ApiKey::ApiVersions => {
             let mut response = versions(chance, falsified);
-            // A version that is not known is answered in version 0.
+            // A version that is not known gets a response of version 0.
             let (version, code) = if asked.version > 4 {
                 (0, 35)
             } else {

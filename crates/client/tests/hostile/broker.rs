@@ -57,7 +57,7 @@ async fn read(stream: &mut TcpStream) -> io::Result<Option<Asked>> {
     let length = stream.read_i32().await?;
     let mut bytes = vec![0; usize::try_from(length).unwrap()];
     stream.read_exact(&mut bytes).await?;
-    // A client that was told of SaslHandshake 0 sends the mechanism's bytes without a header.
+    // A client that got SaslHandshake 0 sends the mechanism's bytes without a header.
     let (header, body) =
         header::decode_request_header(Bytes::from(bytes)).map_err(io::Error::other)?;
     Ok(ApiKey::from_i16(header.api_key).map(|api| Asked {
@@ -107,7 +107,8 @@ fn damage(chance: &mut Chance, frame: &mut Vec<u8>) {
 }
 
 async fn serve(mut stream: TcpStream, mut chance: Chance, port: u16) -> io::Result<()> {
-    // Some connections are honest for a while, so that others than the first answers have their turn.
+    // Some connections are honest for a while, so that others than the first responses have their
+    // turn.
     let mut honest = chance.below(12);
     let mut login = Login::default();
     loop {
@@ -120,7 +121,7 @@ async fn serve(mut stream: TcpStream, mut chance: Chance, port: u16) -> io::Resu
         let falsified = matches!(fault, 1..=6);
         let Some(mut frame) = answers::answer(&mut chance, &mut login, &mut asked, port, falsified)
         else {
-            // A Produce without an answer.
+            // A Produce without a response.
             continue;
         };
         match fault {
@@ -155,7 +156,7 @@ async fn serve(mut stream: TcpStream, mut chance: Chance, port: u16) -> io::Resu
                 return Ok(());
             }
             16 => tokio::time::sleep(Duration::from_millis(chance.below(450) as u64)).await,
-            // Closed before the answer, or after it.
+            // Closed before the response, or after it.
             17 => return Ok(()),
             18 => return stream.write_all(&frame).await,
             19 => {
@@ -170,7 +171,7 @@ async fn serve(mut stream: TcpStream, mut chance: Chance, port: u16) -> io::Resu
                 stream.write_all(starts[chance.below(starts.len())]).await?;
                 continue;
             }
-            // More than was asked for follows the answer, in its frame.
+            // More than was requested follows the response, in its frame.
             20 => {
                 frame.extend_from_slice(&[7; 9]);
                 let length = i32::try_from(frame.len() - 4).unwrap();

@@ -18,7 +18,7 @@ pub(crate) const PASSWORD: &str = "pencil";
 /// What clients of different seeds authenticate with; the first with nothing.
 pub(crate) static MECHANISMS: [&str; 4] = ["", "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"];
 
-/// Names that a broker may tell, and that say nothing.
+/// Names that a broker may send, and that mean nothing.
 static NAMES: [&[&str]; 3] = [&["PLAIN"], &[], &["", "GSSAPI", "PLAIN\r\n\x1b[2J"]];
 
 const SALT: &[u8] = b"a salt of the test";

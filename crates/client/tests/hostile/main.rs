@@ -1,6 +1,7 @@
-//! A client against a broker that means no good, under 200 seeds, three of four with an authentication: each answer may be sound, sound for another version, false in
-//! its fields, damaged in its bytes, or brought over a connection that misbehaves. Whatever comes, each call ends within its
-//! deadline, nothing panics, and nothing grows.
+//! A client against a broker with malformed responses, under 200 seeds, three of four with an
+//! authentication: each response may be sound, sound for another version, false in its fields,
+//! damaged in its bytes, or brought over a connection that misbehaves. Whatever comes, each call
+//! ends within its deadline, nothing panics, and nothing grows.
 //!
 //! A failure names its seed; `OTTLA_SEED=17 cargo test -p ottla-client --test hostile` runs that one alone.
 
@@ -38,7 +39,7 @@ use tokio::task::JoinSet;
 use self::broker::Hostile;
 
 const SEEDS: u64 = 200;
-/// Seeds that run beside each other. Most of the time each of them waits.
+/// Seeds that run in parallel. Most of the time each of them waits.
 const AT_ONCE: usize = 40;
 /// What a call may take beyond its deadline, on a machine that is busy.
 const GRACE: Duration = Duration::from_secs(8);
@@ -233,7 +234,7 @@ async fn one(seed: u64) {
     tokio::join!(produce(at, seed), consume(at, seed), administer(at, seed));
 }
 
-/// Bytes of this process in memory, where the system tells.
+/// Bytes of this process in memory, where the system reports them.
 fn resident() -> Option<usize> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find(|line| line.starts_with("VmRSS:"))?;
@@ -310,7 +311,7 @@ fn whatever_a_broker_answers_each_call_ends_and_nothing_is_left() {
         });
         panic!("something panicked (seed {guilty:?}): {seen:?}");
     }
-    // Tasks that were told to end do so now, and need a moment.
+    // Tasks that have to end do so now, and need a moment.
     runtime.block_on(async {
         for _ in 0..200 {
             tokio::time::sleep(Duration::from_millis(100)).await;

@@ -523,7 +523,8 @@ impl Emitter<'_> {
         c.when(&Condition::If(text), lines);
     }
 
-    /// The size of a tagged field's value. Only a nullable struct is told from null by a varint of its own.
+    /// The size of a tagged field's value. Only a nullable struct needs a varint of its own to mark
+    /// null.
     fn measure_tagged_value(&self, c: &mut Code, field: &Field) {
         let name = &field.name;
         if !field.optional {

@@ -30,7 +30,7 @@ pub fn forms(messages: &[Message]) -> String {
         c.line(&format!("f::MessageKind::of::<messages::{name}>(),"));
     }
     c.line("];");
-    c.line("/// Calls a visitor with the message type of this name; `None` where there is none.");
+    c.line("/// Calls a visitor with the message type of this name; `None` for an unknown name.");
     c.line("pub fn visit<V: f::Visitor>(name: &str, visitor: V) -> Option<V::Output> {");
     c.line("Some(match name {");
     for name in &sorted {

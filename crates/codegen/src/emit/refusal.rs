@@ -24,10 +24,10 @@ pub fn refusals(plans: &[Plan<'_>]) -> String {
             used("refusal", &body, false)
         ));
         c.line(&format!(
-            "let mut answer = messages::{response}::default();"
+            "let mut response = messages::{response}::default();"
         ));
         lines(&mut c, &body);
-        c.line("answer");
+        c.line("response");
         c.line("}");
         c.line("}");
     }
@@ -51,7 +51,7 @@ struct Emitter<'a> {
 }
 
 impl Emitter<'_> {
-    /// What is set in the struct that the local `answer` holds, so many arrays deep in what was asked.
+    /// Sets the fields of the local `response`, at this depth of arrays in the request.
     fn steps(&self, c: &mut Code, steps: &[Step<'_>], reached: Versions, depth: usize) {
         for step in steps {
             c.when(&condition(step.versions, reached), |c| {
@@ -78,7 +78,7 @@ impl Emitter<'_> {
                 copied(&place, asked.optional, field, versions)
             }
             FieldValue::Each(each) => {
-                c.line(&format!("answer.{} = {{", field.name));
+                c.line(&format!("response.{} = {{", field.name));
                 c.line("let mut all = Vec::new();");
                 for (way, steps) in each {
                     self.elements(c, field, way, steps, versions, depth);
@@ -88,7 +88,7 @@ impl Emitter<'_> {
                 return;
             }
         };
-        c.line(&format!("answer.{} = {value};", field.name));
+        c.line(&format!("response.{} = {value};", field.name));
     }
 
     /// Adds an element to the local `all` for each that is found on a way through the arrays of the request.
@@ -119,18 +119,18 @@ impl Emitter<'_> {
         }
         let element = struct_name(&field.kind).unwrap_or_default();
         c.line(&format!(
-            "let mut answer = messages::{}::{element}::default();",
+            "let mut response = messages::{}::{element}::default();",
             self.response.module
         ));
         lines(c, &body);
-        c.line("all.push(answer);");
+        c.line("all.push(response);");
         for _ in way {
             c.line("}");
         }
     }
 }
 
-/// The local that holds what was asked, so many arrays deep.
+/// The local with the element of the request at this depth of arrays.
 fn local(depth: usize) -> String {
     match depth {
         0 => "self".to_owned(),

@@ -35,7 +35,7 @@ fn wrapper(base_offset: i64, values: &[String]) -> BytesMut {
     BytesMut::from(&set.finish().unwrap()[..])
 }
 
-/// The values of parts of so many bytes, one after the other, and where they end.
+/// The values of parts of this many bytes, one after the other, and where they end.
 fn read(bytes: &Bytes, range: &LogRange, window: usize) -> (Vec<String>, usize, Option<LogDamage>) {
     let memory = Memory::new(1 << 20, Vec::with_capacity);
     let (mut found, mut position, mut due) = (Vec::new(), 0, None);
@@ -136,7 +136,7 @@ fn a_part_ends_where_its_entries_fill_the_limit() {
     assert_eq!(part.used, joined(&batches[..part.columns.len()]).len());
     let (found, end, damage) = read(&log, &range, 10_000);
     assert_eq!((found.len(), end, damage), (50, log.len(), None));
-    // What is behind it is told when its turn comes.
+    // What is behind it is reported when its turn comes.
     let torn = joined(&[BytesMut::from(&log[..]), BytesMut::from(&[0xff; 61][..])]);
     let part = LogPart::decode(&torn, &range, None, &memory);
     assert_eq!((part.ended, part.damage), (false, None));
@@ -150,7 +150,7 @@ fn a_wrapper_does_not_go_back() {
     let values: Vec<_> = (0..10).map(|value| value.to_string()).collect();
     let good = wrapper(10, &values);
     let mut back = wrapper(20, &values);
-    // Its records would have the offsets from 16 on.
+    // Its records would have offsets that begin at 16.
     back[..8].copy_from_slice(&25_i64.to_be_bytes());
     let log = joined(&[good.clone(), back.clone()]);
     for window in [1, 10_000] {

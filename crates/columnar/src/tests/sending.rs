@@ -386,8 +386,8 @@ fn a_column_comes_once() {
     }
 }
 
-/// A record's timestamp counts milliseconds from 1970 on, as Java's `ProducerRecord` says; -1 is that of a received record that has
-/// none.
+/// A record's timestamp counts milliseconds since 1970, as in Java's `ProducerRecord`; -1 is that
+/// of a received record that has none.
 #[test]
 fn a_timestamp_is_one_that_a_record_can_have() {
     let largest = i64::MAX / 1000;

@@ -75,7 +75,7 @@ fn stream(input: &[u8], limit: usize, out: &mut Vec<u8>) -> Result<(), Failure> 
     let start = start.map(|&[id1, id2, method, flags]| [id1, id2, method, known(flags)]);
     let start = start.as_ref().map_or(input, <[u8; 4]>::as_slice);
     let rest = input.get(start.len()..).unwrap_or_default();
-    // One byte more than may be: seeing it tells "just fits" from "too much".
+    // One byte more than the limit: reading it distinguishes "just fits" from "too much".
     let most = (limit as u64).saturating_add(1);
     MultiGzDecoder::new(start.chain(rest))
         .take(most)

@@ -12,7 +12,8 @@ use xxhash_rust::xxh32::xxh32;
 
 use super::output::{Failure, Output};
 
-/// The levels of `compression.lz4.level`. Levels from 12 on do the same search, as in Kafka's library.
+/// The levels of `compression.lz4.level`. Levels 12 and higher do the same search, as in Kafka's
+/// library.
 pub(super) const LEVELS: RangeInclusive<i32> = 1..=17;
 /// Kafka's default, for which its client uses the fast compressor; the others are levels of the slow one (lz4hc).
 const FAST: i32 = 9;
@@ -168,7 +169,7 @@ fn frame(kind: HeaderChecksum, rest: &mut Input<'_>, out: &mut Output<'_>) -> Re
         }
         let block = rest.take((length & !STORED) as usize)?;
         if block.len() > block_size {
-            return Err(Failure::corrupt("a block is larger than the frame says"));
+            return Err(Failure::corrupt("a block is larger than the frame's maximum block size"));
         }
         if flags & BLOCK_CHECKSUM != 0 && rest.length()? != xxh32(block, 0) {
             return Err(Failure::corrupt("the checksum of a block is wrong"));
@@ -186,7 +187,7 @@ fn frame(kind: HeaderChecksum, rest: &mut Input<'_>, out: &mut Output<'_>) -> Re
     let content = out.written().get(start..).unwrap_or_default();
     if content_size.is_some_and(|size| size != content.len() as u64) {
         return Err(Failure::corrupt(
-            "the frame does not hold as many bytes as it says",
+            "the content has another size than the frame's header",
         ));
     }
     if flags & CONTENT_CHECKSUM != 0 && rest.length()? != xxh32(content, 0) {
@@ -204,7 +205,7 @@ fn most(block: &[u8], block_size: usize) -> usize {
 fn independent(block: &[u8], block_size: usize, out: &mut Output<'_>) -> Result<(), Failure> {
     let most = most(block, block_size);
     if most > out.left() {
-        // The other library tells a block that is too large from a damaged one.
+        // The other library distinguishes a block that is too large from a damaged one.
         return dependent(block, out.length, block_size, out);
     }
     let (_, room) = out.room(most)?;

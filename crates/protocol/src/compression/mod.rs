@@ -26,7 +26,7 @@ pub enum Compression {
     Snappy,
     /// The standard LZ4 frame format.
     Lz4,
-    /// RFC 8878; brokers from 2.1 on (KIP-110).
+    /// RFC 8878; brokers since 2.1 (KIP-110).
     Zstd,
 }
 
@@ -135,7 +135,7 @@ pub enum CompressionError {
     NoRoom {
         /// The codec.
         codec: Compression,
-        /// What the codec says.
+        /// The codec's own text.
         reason: String,
     },
     /// The data is not in the codec's format.

@@ -17,8 +17,8 @@ impl Failure {
     }
 }
 
-/// The decompressed bytes of a block codec, at the front of a buffer. The old contents behind them serve as room, so that a
-/// reused buffer is not filled with zeros each time.
+/// The decompressed bytes of a block codec, at the front of a buffer. The old contents behind them
+/// serve as space, so that a reused buffer is not filled with zeros each time.
 pub(super) struct Output<'a> {
     buffer: &'a mut Vec<u8>,
     pub(super) length: usize,
@@ -43,7 +43,8 @@ impl<'a> Output<'a> {
         self.limit - self.length
     }
 
-    /// The bytes written so far, and room for `more` bytes after them; an error if that exceeds the limit.
+    /// The bytes written so far, and space for `more` bytes after them; an error if that exceeds
+    /// the limit.
     pub(super) fn room(&mut self, more: usize) -> Result<(&[u8], &mut [u8]), Failure> {
         if more > self.left() {
             return Err(Failure::TooLarge);
@@ -56,7 +57,7 @@ impl<'a> Output<'a> {
         Ok((written, room.get_mut(..more).unwrap_or_default()))
     }
 
-    /// Counts filled bytes of the room.
+    /// Counts filled bytes of the space.
     pub(super) fn wrote(&mut self, count: usize) {
         self.length += count;
     }

@@ -119,7 +119,7 @@ fn room_is_not_made_by_a_claim_alone() {
         packed[size..].copy_from_slice(&(1_u32 << 30).to_le_bytes());
         packed
     };
-    // A frame that says it holds 1 GiB, and has one block of a byte.
+    // A frame whose header claims 1 GiB, and which has one block of a byte.
     let zstd = b"\x28\xb5\x2f\xfd\x80\0\0\0\0\x40\x09\0\0x".to_vec();
     for (codec, packed) in [(Compression::Gzip, gzip), (Compression::Zstd, zstd)] {
         let mut out = Vec::new();
@@ -188,7 +188,7 @@ fn reserved_flags_of_gzip_are_passed_over() {
     }
 }
 
-/// The end of the second says what the first holds: were it alone looked at, half would be lost.
+/// The size at the end is that of one member: a reader that looks only at it would lose half.
 #[test]
 fn a_gzip_member_twice_is_read_twice() {
     let packed = compressed(Compression::Gzip, b"again ").repeat(2);

@@ -11,7 +11,7 @@ use super::output::Failure;
 /// The levels of `compression.zstd.level`.
 pub(super) const LEVELS: RangeInclusive<i32> = -131_072..=22;
 
-/// Room at the start, and the least to continue with.
+/// The space at the start, and the least to continue with.
 const ROOM: usize = 16 << 10;
 /// Greatest claimed compression ratio of a frame that is believed.
 const BELIEVED: usize = 16;
@@ -67,9 +67,9 @@ pub(super) fn decompress(input: &[u8], limit: usize, out: &mut Vec<u8>) -> Resul
         DCtx::try_create().ok_or_else(|| Failure::NoRoom("out of memory".to_owned()))?;
     let mut source = InBuffer::around(input);
     let mut frame_left = 0;
-    // One byte more than may be: seeing it tells "just fits" from "too much".
+    // One byte more than the limit: reading it distinguishes "just fits" from "too much".
     let most = limit.saturating_add(1);
-    // With room for all of it, the codec writes there and not into a window of its own first.
+    // With space for all of it, the codec writes there and not into a window of its own first.
     let believed = input.len().saturating_mul(BELIEVED);
     let claimed = zstd_safe::get_frame_content_size(input).ok().flatten();
     let room = match claimed.and_then(|size| usize::try_from(size).ok()) {

@@ -125,8 +125,8 @@ pub fn decode_request(frame: Bytes) -> Result<Framed, FormError> {
 
 /// Decodes a response frame, including its length.
 ///
-/// A broker that does not know the version of an ApiVersions request answers error 35 in a body of version 0; such a body is
-/// read as version 0, whatever version was requested (KIP-511).
+/// A broker that does not know the version of an ApiVersions request returns error 35 in a body of
+/// version 0; such a body is read as version 0, whatever version was requested (KIP-511).
 ///
 /// # Errors
 /// The bytes are not one whole frame, or the frame does not hold a response of the API in this version.
@@ -153,7 +153,7 @@ pub fn decode_response(api: ApiKey, version: i16, frame: Bytes) -> Result<Framed
     })
 }
 
-/// The bytes after the length; there must be exactly as many as it says.
+/// The bytes after the length; there must be exactly as many as the length.
 fn content(frame: Bytes) -> Result<Bytes, FormError> {
     let mut input = Reader::new(frame);
     let wrong = |reason: String| FormError::value(reason).at("frame");

@@ -144,7 +144,8 @@ impl Batch {
     /// The records of the payload that [`Self::payload`] returned.
     ///
     /// # Errors
-    /// [`RecordsError::Count`] if the payload cannot hold as many records as the header says; then one error per record.
+    /// [`RecordsError::Count`] if the payload cannot hold as many records as in the header; then
+    /// one error per record.
     pub fn records<'a>(&self, payload: &'a [u8]) -> Result<Records<'a>, RecordsError> {
         Records::new(&self.header, payload)
     }

@@ -33,7 +33,7 @@ impl Default for ProducerState {
 
 /// The least capacity of a new batch, in bytes: a record or a few, in memory that allocators keep at hand.
 const ROOM: usize = 960;
-/// Room after the last record, for the zeros of [`Out::short`].
+/// Space after the last record, for the zeros of [`Out::short`].
 const SHORT: usize = 32;
 /// The maximum of a batch's length field.
 const MOST: usize = BatchHeader::PREFIX + i32::MAX as usize;
@@ -61,7 +61,7 @@ pub struct BatchBuilder {
     codec: Compression,
     level: Option<i32>,
     transactional: bool,
-    /// Nothing, or room for the header and then the records.
+    /// Nothing, or space for the header and then the records.
     buffer: Vec<u8>,
     /// Size of the last batch before compression: the next one of a steady producer will be about as large.
     last_size: usize,
@@ -273,7 +273,7 @@ impl BatchBuilder {
         &self.buffer
     }
 
-    /// A batch with room for its header and the records compressed, if it has a codec.
+    /// A batch with space for its header and the records compressed, if it has a codec.
     fn compress(&self) -> Result<Option<Vec<u8>>, RecordsError> {
         if self.codec == Compression::None {
             return Ok(None);
@@ -296,7 +296,7 @@ impl BatchBuilder {
         Ok(Some(batch))
     }
 
-    /// The buffer, with a header and room for `size` bytes.
+    /// The buffer, with a header and space for `size` bytes.
     #[inline]
     fn room(&mut self, size: usize) -> Result<&mut Vec<u8>, RecordsError> {
         let end = self.size().saturating_add(size);
@@ -320,7 +320,7 @@ impl BatchBuilder {
             });
         }
         let enough = end.max(2 * self.buffer.len()).max(self.last_size).max(ROOM);
-        // With more room than a batch may have, nobody would come here to be told.
+        // Capped, so that a batch above the limit comes here again and gets the error.
         let enough = enough.min(MOST);
         self.buffer
             .reserve_exact(enough + SHORT - self.buffer.len());
@@ -353,7 +353,7 @@ const fn wide(length: usize) -> i64 {
     length as i64
 }
 
-/// The end of the buffer, where there is room for a record.
+/// The end of the buffer, where there is space for a record.
 struct Out<'a>(&'a mut Vec<u8>);
 
 impl Out<'_> {
@@ -375,7 +375,7 @@ impl Out<'_> {
     }
 }
 
-/// What is left of the room for a few bytes.
+/// What is left of the space for a few bytes.
 struct Short<'a>(&'a mut [u8]);
 
 impl Short<'_> {

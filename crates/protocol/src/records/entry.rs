@@ -54,7 +54,7 @@ pub(super) const MAGIC_AT: usize = 16;
 /// An entry of a log.
 #[derive(Debug, Clone)]
 pub enum Entry {
-    /// A batch of records, from 0.11 on.
+    /// A batch of records, since 0.11.
     Batch(Batch),
     /// A message of brokers before 0.11: one record, or a wrapper of several.
     Message(Message),

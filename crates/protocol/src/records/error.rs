@@ -12,7 +12,7 @@ pub enum Malformed {
     /// A varint is longer than its type allows.
     #[error("a varint is too long")]
     Varint,
-    /// Its fields take fewer bytes than its length says.
+    /// Its fields take fewer bytes than its length.
     #[error("its length does not match its fields")]
     Size,
     /// A length below -1, or -1 where null is not allowed.

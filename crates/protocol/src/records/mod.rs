@@ -1,11 +1,12 @@
 //! The records in a Produce request, a Fetch response or a log segment: record batches (magic 2, KIP-98) and messages of brokers
 //! before 0.11 (magic 0 and 1).
 //!
-//! To read, walk the entries of a buffer with [`entries`], decompress an entry with [`Entry::payload`], and walk its records with
-//! [`Entry::records`]. [`batches`] and [`Batch`] do the same for buffers with batches only. Only decompression copies bytes. To
-//! write, use [`BatchBuilder`] or [`MessageSetBuilder`]; [`to_message_set`] makes one of
-//! the other. A broker changes a finished batch in place. [`segment`] walks a file of a
-//! broker's log and continues after damage; [`Outline`] tells where its entries stand without their records.
+//! To read, walk the entries of a buffer with [`entries`], decompress an entry with
+//! [`Entry::payload`], and walk its records with [`Entry::records`]. [`batches`] and [`Batch`] do
+//! the same for buffers with batches only. Only decompression copies bytes. To write, use
+//! [`BatchBuilder`] or [`MessageSetBuilder`]; [`to_message_set`] makes one of the other. A broker
+//! changes a finished batch in place. [`segment`] walks a file of a broker's log and continues
+//! after damage; [`Outline`] has the places of its entries without their records.
 
 mod aborted;
 mod batch;

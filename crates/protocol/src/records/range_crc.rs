@@ -29,8 +29,9 @@ pub(super) const CRC_32: Checksum = Checksum {
     },
 };
 
-/// Computes the checksum of any range of a buffer in a time that does not grow with the range. In hostile bytes nearly every
-/// position can look like an entry that reaches to the end of the file; reading each of them whole would take quadratic time.
+/// Computes the checksum of any range of a buffer in a time that does not grow with the range. In
+/// malformed bytes nearly every position can look like an entry that reaches to the end of the
+/// file; reading each of them whole would take quadratic time.
 ///
 /// It stores the checksum of each prefix of the buffer whose length is a multiple of [`STRIDE`]. A checksum is a remainder, so
 /// that the checksum of a range follows from those of the prefixes up to its start and up to its end.

@@ -10,7 +10,7 @@ const LEAST: usize = 7;
 pub struct Record<'a> {
     /// Its offset in the partition.
     pub offset: i64,
-    /// Its timestamp in milliseconds, -1 for none; the batch or message says who set it.
+    /// Its timestamp in milliseconds, -1 for none; the batch or message has its type: who set it.
     pub timestamp: i64,
     /// Its key.
     pub key: Option<&'a [u8]>,

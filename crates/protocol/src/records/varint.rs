@@ -44,7 +44,7 @@ fn read_u64(input: &[u8], most_bytes: usize) -> Result<(u64, &[u8]), Malformed> 
     let mut value = 0_u64;
     for (index, byte) in input.iter().take(most_bytes).enumerate() {
         let bits = u64::from(byte & 0x7f);
-        // The tenth byte has room for one bit.
+        // The tenth byte has space for one bit.
         if index == 9 && bits > 1 {
             return Err(Malformed::Varint);
         }
@@ -80,7 +80,8 @@ pub(super) const fn size(value: i64) -> usize {
     (bits * 9 + 73) / 64
 }
 
-/// Writes a value to the front of `out` and returns its number of bytes. `out` must have room for it.
+/// Writes a value to the front of `out` and returns its number of bytes. `out` must have space for
+/// it.
 #[inline]
 pub(super) fn write(out: &mut [u8], value: i64) -> usize {
     let mut left = zigzag(value);

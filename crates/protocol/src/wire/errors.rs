@@ -105,12 +105,12 @@ struct Located<K> {
 }
 
 located_error! {
-    /// The bytes are not a message of this version; the path says where.
+    /// The bytes are not a message of this version; the path shows where.
     DecodeError, DecodeErrorKind
 }
 
 located_error! {
-    /// A message cannot be written in this version; the path says which field prevents it.
+    /// A message cannot be written in this version; the path shows which field prevents it.
     EncodeError, EncodeErrorKind
 }
 

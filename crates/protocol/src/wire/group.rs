@@ -8,7 +8,7 @@ use super::Uuid;
 #[derive(Debug)]
 pub(crate) struct Group<'a, const N: usize>(pub(super) &'a [u8; N]);
 
-/// A group to write; `None` without room, which never happens.
+/// A group to write; `None` without space, which never happens.
 #[derive(Debug)]
 pub(crate) struct GroupMut<'a, const N: usize>(pub(super) Option<&'a mut [u8; N]>);
 

@@ -235,7 +235,7 @@ impl Reader {
     /// The length of bytes or of an array; `None` is null.
     #[inline]
     fn length(&mut self, compact: bool) -> Result<Option<usize>, DecodeError> {
-        // Compact lengths are one more than they say, and have 31 bits all the same.
+        // Compact lengths are written as one more, and still have 31 bits.
         let length = if compact {
             self.uvarint()?.wrapping_sub(1) as i32
         } else {
@@ -380,7 +380,8 @@ impl Reader {
         while array.len() < count {
             let from = array.len();
             if from == array.capacity() {
-                // Room doubles with the elements that were really there, and never passes the count.
+                // Space doubles with the elements that were really there, and never passes the
+                // count.
                 array.reserve_exact((count - from).min(from.max(RESERVED)));
             }
             let fresh = FRESH.min(array.capacity().min(count) - from);
@@ -459,7 +460,7 @@ impl Reader {
         Ok(value)
     }
 
-    /// A struct after the byte, or in a tagged field the varint, that tells it from null.
+    /// A struct after the byte, or in a tagged field the varint, that marks null.
     #[inline]
     pub(crate) fn nullable_struct<T: Default>(
         &mut self,

@@ -1,4 +1,4 @@
-//! The second pass of encoding: bytes into one buffer, large payloads beside it.
+//! The second pass of encoding: bytes into one buffer, large payloads next to it.
 
 use bytes::Bytes;
 
@@ -29,7 +29,7 @@ impl Writer {
         Self::default()
     }
 
-    /// An empty one with room for as many bytes.
+    /// An empty one with space for this many bytes.
     pub fn with_capacity(bytes: usize) -> Self {
         Self {
             buffer: Vec::with_capacity(bytes),
@@ -37,7 +37,7 @@ impl Writer {
         }
     }
 
-    /// Makes room for exactly so many bytes more.
+    /// Reserves space for exactly this many bytes more.
     pub fn reserve(&mut self, bytes: usize) {
         self.buffer.reserve_exact(bytes);
     }
@@ -86,7 +86,7 @@ impl Writer {
         self.buffer.extend_from_slice(bytes);
     }
 
-    /// Room for fields of fixed sizes that follow each other.
+    /// Space for fields of fixed sizes that follow each other.
     #[inline]
     pub(crate) fn group<const N: usize>(&mut self) -> GroupMut<'_, N> {
         self.raw(&[0; N]);

@@ -87,7 +87,7 @@ fn a_xerial_chunk_of_no_bytes() {
     }
 }
 
-/// A raw snappy block says in five bytes that it holds 4 GiB (franz-go).
+/// A raw snappy block claims in five bytes that it holds 4 GiB (franz-go).
 /// Rule: CVE-2023-34453, CVE-2023-34454.
 #[test]
 fn a_snappy_block_that_claims_4_gib() {

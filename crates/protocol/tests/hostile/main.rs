@@ -1,9 +1,9 @@
-//! Bytes from a peer that means no good: each is refused, by an error that says what and where.
+//! Malformed bytes from a peer: each is refused, by an error with the cause and the place.
 //!
 //! What peers of this library fell for is named where it is tested. `tests/fuzz` has the bound on memory, for every message
 //! and codec, and looks for what nobody has thought of.
 
-// What stands outside a test function is test all the same.
+// What is outside a test function is still test code.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 mod compression;

@@ -36,7 +36,7 @@ fn a_length_below_null() {
         &[0x80, 0, 0, 0],
         "MetadataRequest.topics: the length -2147483648 is negative",
     );
-    // A compact length is one more than it says, and has 31 bits all the same.
+    // A compact length is written as one more, and still has 31 bits.
     refused::<MetadataRequest>(
         9,
         &[0xff, 0xff, 0xff, 0xff, 0x0f],
@@ -282,7 +282,7 @@ fn a_host_name_as_long_as_a_string_may_be() {
     assert_eq!(answer.brokers[0].port, 9092);
 }
 
-/// librdkafka wrote beside its stack where a broker named no mechanism.
+/// librdkafka wrote next to its stack where a broker named no mechanism.
 #[test]
 fn a_handshake_without_mechanisms() {
     let answer = decode::<SaslHandshakeResponse>(1, &[0, 33, 0, 0, 0, 0]).unwrap();
@@ -314,7 +314,7 @@ fn a_negative_partition_in_an_assignment() {
     assert_eq!(assignment.assigned_partitions[0].partitions[..], [-1]);
 }
 
-/// librdkafka 5577: a range of 2^31 offsets in an answer of 171 bytes made an object for each.
+/// librdkafka 5577: a range of 2^31 offsets in a response of 171 bytes made an object for each.
 #[test]
 fn acquired_offsets_stay_a_range() {
     let mut bytes = vec![0; 4 + 2];

@@ -11,7 +11,7 @@ const LIMIT: usize = 1 << 20;
 /// A record of no key, no value and no headers, the first of its batch.
 const EMPTY: [u8; 7] = [12, 0, 0, 0, 1, 1, 0];
 
-/// A batch at offset 100 with the section and what its header says of it.
+/// A batch at offset 100 with the section and the fields of its header about it.
 fn batch(count: i32, last_offset_delta: i32, section: &[u8]) -> Batch {
     let mut builder = BatchBuilder::new(Compression::None, None);
     builder.append(0, None, None, std::iter::empty()).unwrap();
@@ -63,7 +63,7 @@ fn a_batch_length_that_is_negative_or_near_2_to_the_31() {
         let error = entries(bytes.freeze()).next().unwrap().unwrap_err();
         assert_eq!(error.to_string(), expected);
     }
-    // What a fetch has cut short is no error, but the walk says what it would need.
+    // A batch that a fetch has cut short is no error, but the walk returns the size that it needs.
     let mut bytes = BytesMut::from(&batch(1, 0, &EMPTY).bytes[..]);
     bytes[8..12].copy_from_slice(&i32::MAX.to_be_bytes());
     let mut walk = batches(bytes.freeze());
@@ -218,8 +218,8 @@ fn a_control_type_that_is_not_known() {
     assert_eq!(control.control_type(LIMIT), Ok(Some(other)));
 }
 
-/// librdkafka 3935 and 5260: a batch above its limit stalled the partition. Here the error names the offset, and the batch
-/// says where to go on.
+/// librdkafka 3935 and 5260: a batch above its limit stalled the partition. Here the error names
+/// the offset, and the batch has the offset to go on at.
 /// Rule: 2.4.10.
 #[test]
 fn a_batch_that_decompresses_to_more_than_the_limit() {

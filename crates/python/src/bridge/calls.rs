@@ -2,7 +2,7 @@
 //!
 //! Before 3.14, Python ends a daemon thread by `pthread_exit` when the thread requests the GIL while the interpreter ends.
 //! The exit unwinds the stack, and Rust aborts the process when such an unwinding reaches a frame that must not unwind. PyO3
-//! keeps the thread parked where it attaches again by itself, but not where Python code gives up the GIL and requests it
+//! keeps the thread parked where it attaches again by itself, but not where Python code releases the GIL and requests it
 //! again below a call of Rust. The functions here park the thread for ever, as Python 3.14 does. All code of Python is called
 //! by them: `tests/architecture` forbids PyO3's own.
 #![allow(unsafe_code)]
@@ -235,7 +235,7 @@ impl<'py> Guarded<'py> for Bound<'py, PyAny> {
         static CLASS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
         let class = class(&CLASS, self.py(), "collections.abc", "Mapping")?;
         let is_one = self.guarded_is_instance(class)?;
-        // SAFETY: PyO3 asks the same of a mapping.
+        // SAFETY: PyO3 requires the same of a mapping.
         Ok(is_one.then(|| unsafe { self.cast_unchecked() }))
     }
 

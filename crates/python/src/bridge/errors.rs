@@ -34,7 +34,7 @@ const KINDS: [(Kind, &str); 19] = [
 
 fn kind_name(kind: Kind) -> &'static str {
     let found = KINDS.iter().find(|(known, _)| *known == kind);
-    // `Kind` may grow; until the table has it, the code and the text tell the rest.
+    // `Kind` may grow; until the table has it, the code and the text have the rest.
     found.map_or("broker", |(_, name)| *name)
 }
 
@@ -44,7 +44,7 @@ pub(crate) fn error_kinds() -> Vec<&'static str> {
     KINDS.iter().map(|(_, name)| *name).collect()
 }
 
-/// The Python exception of an error, of the class that says what a handler would do.
+/// The Python exception of an error. Its class shows what a handler would do.
 pub(crate) fn to_python(py: Python<'_>, error: &Error) -> PyErr {
     facts(py, error)
         .and_then(|facts| build(py, &error.to_string(), facts))
@@ -97,7 +97,7 @@ fn build<'py>(
     function.guarded_call((text, facts))
 }
 
-/// Adds a note to an error where Python has notes, from 3.11 on.
+/// Adds a note to an error where Python has notes, since 3.11.
 pub(crate) fn note(py: Python<'_>, error: &PyErr, text: &str) -> PyResult<()> {
     let (value, add_note) = (error.value(py), intern!(py, "add_note"));
     if value.guarded_has(add_note)? {

@@ -1,7 +1,7 @@
 //! Events of clients, on their way to Python's `logging`.
 //!
 //! Threads of the runtime never attach to Python: they put events into one queue of the process and, if it was empty, ring a
-//! descriptor. `ottla._logging` owns the queue, watches the descriptor and asks for what there is.
+//! descriptor. `ottla._logging` owns the queue, watches the descriptor and takes the events.
 
 use std::sync::Arc;
 

@@ -1,9 +1,11 @@
 //! What a verb returns: an [`Operation`], which a sync facade waits for and an asyncio one awaits.
 //!
-//! It is a Rust future. `wait` polls it on the caller's thread, detached, in slices that look for signals. `await` polls it
-//! once, so an answer that is already there never touches the loop. Otherwise its waker knows two things, a token and the [`CompletionQueue`] of the
-//! loop. Waking puts the token into the queue and, only if the queue was empty, a byte into a socket pair that the loop
-//! watches. The loop drains the tokens and resumes the tasks that wait for them, and these poll again.
+//! It is a Rust future. `wait` polls it on the caller's thread, detached, in slices that look for
+//! signals. `await` polls it once, so a result that is already there never touches the loop.
+//! Otherwise its waker has a token and the [`CompletionQueue`] of the loop. Waking puts the token
+//! into the queue and, only if the queue was empty, a byte into a socket pair that the loop
+//! watches. The loop drains the tokens and resumes the tasks that wait for them, and these poll
+//! again.
 //!
 //! So runtime threads never attach to Python, and a result is taken by the very task that awaits it: cancelling the task
 //! drops the Rust future, which loses nothing as long as that future is cancel-safe.

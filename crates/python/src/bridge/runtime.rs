@@ -101,7 +101,7 @@ impl<T> Native<T> {
         }
     }
 
-    /// The value, or the error that says what to do in a forked child.
+    /// The value, or the error that explains what to do in a forked child.
     #[inline]
     pub(crate) fn get(&self) -> PyResult<&T> {
         match &self.value {

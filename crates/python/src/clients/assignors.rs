@@ -1,6 +1,7 @@
-//! Partition assignors in Python: what they are asked, and what they say.
+//! Partition assignors in Python: the arguments of their calls, and the results.
 //!
-//! A poll asks them as it calls listeners; `ottla._assignors` has them on threads of their own, with a deadline.
+//! A poll calls them as it calls listeners; `ottla._assignors` has them on threads of their own,
+//! with a deadline.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -217,7 +218,7 @@ impl AssignorQuestion {
 
 impl Drop for AssignorQuestion {
     fn drop(&mut self) {
-        let text = "its assignor was asked and gave no answer";
+        let text = "its assignor was called and returned nothing";
         self.tell(Err(Error::new(Kind::Argument, text)));
     }
 }

@@ -136,7 +136,7 @@ impl ConsumerCore {
         Ok(())
     }
 
-    /// Whether listeners have to be told of a rebalance, and this is to be called again.
+    /// Whether listeners have to be called for a rebalance, and this is to be called again.
     #[pyo3(signature = (timeout))]
     fn unsubscribe(&self, timeout: Option<Timeout>) -> PyResult<Operation> {
         let (client, timeout) = (self.client.get()?.clone(), seconds(timeout)?);
@@ -144,8 +144,9 @@ impl ConsumerCore {
         Ok(Operation::new(unsubscribe, rebalances::must_tell))
     }
 
-    /// Whether listeners have to be told of a rebalance, and this is to be called again. `commit` says what the last commit is:
-    /// of what was returned, or of what earlier polls returned, or none.
+    /// Whether listeners have to be called for a rebalance, and this is to be called again.
+    /// `commit` selects the last commit: of what was returned, or of what earlier polls returned,
+    /// or none.
     #[pyo3(signature = (timeout, commit))]
     fn leave(&self, timeout: Option<Timeout>, commit: &str) -> PyResult<Operation> {
         let (client, timeout) = (self.client.get()?.clone(), seconds(timeout)?);
@@ -261,7 +262,8 @@ impl ConsumerCore {
         Ok(client.config().max_poll_interval.as_secs_f64())
     }
 
-    /// Seconds that an assignor may take: the group waits for its answer as for a member that joins.
+    /// Seconds that an assignor may take: the group waits for its result as for a member that
+    /// joins.
     fn assignor_timeout(&self) -> PyResult<f64> {
         Ok(self.listener_timeout()? / 2.0)
     }
@@ -364,7 +366,7 @@ impl ConsumerCore {
             .map_err(|error| errors::to_python(py, &error))
     }
 
-    /// A batch; None if listeners have to be told of a rebalance first.
+    /// A batch; None if listeners have to be called for a rebalance first.
     #[pyo3(signature = (timeout, max_records))]
     fn poll(
         &self,
@@ -382,7 +384,7 @@ impl ConsumerCore {
         ))
     }
 
-    /// The next records that the last `poll_to_iterate` brought, at most so many.
+    /// The next records that the last `poll_to_iterate` brought, at most `most`.
     fn run(slf: Bound<'_, Self>, most: usize) -> Run {
         Run {
             core: slf.unbind(),
@@ -390,7 +392,7 @@ impl ConsumerCore {
         }
     }
 
-    /// Polls for `run`. Whether listeners have to be told of a rebalance first.
+    /// Polls for `run`. Whether listeners have to be called for a rebalance first.
     fn poll_to_iterate(&self) -> PyResult<Operation> {
         let (client, timeout) = (self.client.get()?.clone(), self.limit(None)?);
         Ok(Operation::new(
@@ -552,7 +554,7 @@ impl SyncConsumer {
         Ok(self.core.get()?.clone_ref(py))
     }
 
-    /// Waits for records, and returns as soon as there is one.
+    /// Wait for records, and return as soon as there is one.
     ///
     /// Args:
     ///     timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `default.api.timeout.ms`.
@@ -591,7 +593,9 @@ impl SyncConsumer {
         tell(py, self.core.get()?.get())
     }
 
-    /// Iterates over batches without end; none of them is empty. It waits while there are no records.
+    /// Iterate over batches without end; none of them is empty.
+    ///
+    /// It waits while there are no records.
     fn batches(&self, py: Python<'_>) -> PyResult<Batches> {
         Ok(Batches {
             core: self.core.get()?.clone_ref(py),
@@ -629,7 +633,8 @@ fn poll(
     }
 }
 
-/// Calls the listener that a rebalance waits for, or asks an assignor. What it raises is raised here, once, and the rebalance goes on.
+/// Calls the listener that a rebalance waits for, or an assignor. What it raises is raised here,
+/// once, and the rebalance goes on.
 fn tell(py: Python<'_>, core: &ConsumerCore) -> PyResult<()> {
     static ANSWER: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     if let Some((question, assignors)) = core.take_question(py)? {
@@ -647,7 +652,8 @@ fn tell(py: Python<'_>, core: &ConsumerCore) -> PyResult<()> {
     result.map(drop)
 }
 
-/// Records that are there, at most so many. It counts them here, since Python would take longer to count than to get them.
+/// Records that are there, up to a maximum. It counts them here, since Python would take longer to
+/// count than to get them.
 #[pyclass(frozen, module = "ottla._ottla")]
 pub(crate) struct Run {
     core: Py<ConsumerCore>,
@@ -672,13 +678,13 @@ impl Run {
         Ok(record)
     }
 
-    /// Whether so many records came as were asked for.
+    /// Whether as many records came as were requested.
     fn is_full(&self) -> bool {
         self.left.load(Ordering::Relaxed) == 0
     }
 }
 
-/// Records without end; it waits while there is none.
+/// Records without end; it waits while there are no records.
 #[pyclass(frozen, module = "ottla._ottla")]
 pub(crate) struct Records {
     core: Py<ConsumerCore>,
@@ -705,7 +711,7 @@ impl Records {
     }
 }
 
-/// Batches without end, none of them empty; it waits while there is none.
+/// Batches without end, none of them empty; it waits while there are no records.
 #[pyclass(frozen, module = "ottla._ottla")]
 pub(crate) struct Batches {
     core: Py<ConsumerCore>,

@@ -85,7 +85,7 @@ fn provide(mut config: Config, token: Option<Bound<'_, PyAny>>) -> PyResult<Conf
     Ok(config)
 }
 
-/// Reads the settings that are text; `but` leaves out of a mapping what is none.
+/// Reads the settings that are text; `but` removes other values from a mapping.
 fn read<'py>(
     role: Role,
     bootstrap_servers: Option<&Bound<'py, PyAny>>,
@@ -145,7 +145,8 @@ fn but_token<'py>(
     )
 }
 
-/// A mapping without these names where `takes` says that their value is no text; that value goes into `found`.
+/// A mapping without these names where `takes` finds that their value is no text; that value goes
+/// into `found`.
 fn but<'py>(
     mapping: &Bound<'py, PyMapping>,
     names: &[&str],
@@ -246,7 +247,8 @@ fn text(key: &str, value: &Bound<'_, PyAny>) -> PyResult<String> {
     }
 }
 
-/// The table of properties, a dict for each: name, roles, kind, default, doc, and what the kind asks for.
+/// The table of properties, a dict for each: name, roles, kind, default, doc, and what the kind
+/// needs.
 #[pyfunction]
 pub(crate) fn properties(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
     PROPERTIES

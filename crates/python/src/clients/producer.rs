@@ -42,7 +42,7 @@ impl ProducerCore {
         self.client.get().cloned()
     }
 
-    /// Encodes the record into its batch, if there is room now.
+    /// Encodes the record into its batch, if there is space now.
     fn offer(&self, py: Python<'_>, topic: &str, record: &Outgoing) -> PyResult<Option<Fate>> {
         match self.client.get()?.try_send(topic, &record.row()) {
             Ok(fate) => Ok(Some(fate)),
@@ -87,8 +87,9 @@ impl ProducerCore {
         Ok(left())
     }
 
-    /// The delivery at once where there is room, else the operation that waits for what is missing; its value may be another one.
-    /// All waits end with `deadline`, if there was one before.
+    /// The delivery at once where there is space, else the operation that waits for what is
+    /// missing; its value may be another one. All waits end with `deadline`, if there was one
+    /// before.
     fn send_by(
         slf: &Bound<'_, Self>,
         topic: String,
@@ -150,7 +151,8 @@ impl ProducerCore {
         })
     }
 
-    /// The delivery at once where there is room, else an operation whose value is the delivery or the next operation.
+    /// The delivery at once where there is space, else an operation whose value is the delivery or
+    /// the next operation.
     #[pyo3(signature = (topic, value, key, partition, timestamp, headers))]
     fn send(
         slf: &Bound<'_, Self>,
@@ -405,7 +407,7 @@ impl SyncProducer {
         Ok(self.core.get()?.clone_ref(py))
     }
 
-    /// Puts a record into its batch and returns at once.
+    /// Put a record into its batch and return at once.
     ///
     /// It waits only while the buffer is full, or the topic or the partition is not known yet, up to `max.block.ms`.
     ///

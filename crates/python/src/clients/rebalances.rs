@@ -1,4 +1,4 @@
-//! Rebalances of a group, as listeners in Python are told of them.
+//! Rebalances of a group, as listeners in Python are called with them.
 
 use ottla_client::{GroupMetadata, Listeners, Pattern, Polled, Rebalance, Selection, TopicRead};
 use ottla_protocol::Uuid;
@@ -15,10 +15,10 @@ use crate::bridge::errors;
 use crate::values::partitions::Partition;
 use crate::values::scalars::names;
 
-/// A listener, and the partitions that it is to be told.
+/// A listener, and the partitions that it is to be called with.
 pub(crate) type Listener = (Py<PyAny>, Vec<Py<PyAny>>);
 
-/// What a listener is told.
+/// What a listener is called for.
 #[derive(Clone, Copy)]
 pub(crate) enum Kind {
     Assigned,
@@ -75,7 +75,8 @@ impl Callables {
         }
     }
 
-    /// Who is told; of lost partitions whoever is told of revoked ones, if nobody else is.
+    /// The listener to call. For lost partitions it is the listener for revoked ones, if there is
+    /// no other.
     pub(crate) fn get(&self, py: Python<'_>, kind: Kind) -> Option<Py<PyAny>> {
         let listener = match kind {
             Kind::Assigned => self.assign.as_ref(),
@@ -148,7 +149,7 @@ fn inline_flags(flags: u32) -> PyResult<&'static str> {
     }
 }
 
-/// Whether listeners have to be told before an operation is done.
+/// Whether listeners have to be called before an operation is done.
 #[expect(clippy::needless_pass_by_value, reason = "what an operation brought")]
 pub(crate) fn must_tell(py: Python<'_>, polled: Polled<()>) -> PyResult<Py<PyAny>> {
     let tells = matches!(polled, Polled::Rebalance);

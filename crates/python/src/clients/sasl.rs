@@ -1,8 +1,8 @@
 //! What Python has for authentication: tokens of a callback or an endpoint, documents signed for AWS, Kerberos tickets.
 //!
 //! Threads of the runtime never attach to Python: they put requests into one queue of the process and, if it was empty, ring
-//! a descriptor. `ottla._sasl` owns the queue, watches the descriptor, and answers each request on a thread of Python's. The
-//! connection that waits for the answer is a task, which holds no thread.
+//! a descriptor. `ottla._sasl` owns the queue, watches the descriptor, and serves each request on a
+//! Python thread. The connection that waits for the result is a task, which holds no thread.
 
 use std::fmt;
 use std::sync::Arc;
@@ -88,7 +88,8 @@ impl SaslQueue {
     }
 }
 
-/// A connection's question to the provider of its client; `refused` and `ended` only tell something and take no answer.
+/// A connection's request to the provider of its client; `refused` and `ended` are only notices
+/// without a result.
 #[pyclass(frozen, module = "ottla._ottla")]
 pub(crate) struct SaslRequest {
     provider: Arc<Py<PyAny>>,
@@ -116,7 +117,7 @@ impl SaslRequest {
 
     fn tell(&self, result: Result<Reply, Error>) {
         if let Some(answer) = self.answer.lock().take() {
-            // Nobody listens where the connection gave up.
+            // Nobody listens if the connection has timed out.
             let _ = answer.send(result);
         }
     }
@@ -130,13 +131,13 @@ impl SaslRequest {
         self.provider.clone_ref(py)
     }
 
-    /// What the question is about.
+    /// The data of the request.
     #[getter]
     fn data<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
         PyBytes::new(py, &self.bytes)
     }
 
-    /// Gives the answer.
+    /// Sends the result.
     #[pyo3(signature = (data, complete = false, extensions = Vec::new()))]
     fn answer(&self, data: &[u8], complete: bool, extensions: Vec<(String, String)>) {
         self.tell(Ok(Reply {
@@ -146,7 +147,7 @@ impl SaslRequest {
         }));
     }
 
-    /// Says why there is none. What may pass is tried again; nothing else is.
+    /// Fails the request with this reason. Only a temporary failure is tried again.
     #[pyo3(signature = (text, passes = false))]
     fn fail(&self, text: &str, passes: bool) {
         let kind = if passes {
@@ -199,7 +200,7 @@ impl Provider for Asking {
         self.push(name, connection, host, question.bytes(), Some(answer));
         Box::pin(async move {
             answered.await.unwrap_or_else(|_| {
-                let text = format!("no answer came to the question for a {name}");
+                let text = format!("the provider did not respond to the request for a {name}");
                 Err(Error::new(Kind::Authentication, text))
             })
         })

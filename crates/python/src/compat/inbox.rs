@@ -133,7 +133,7 @@ impl Inbox {
         self.content.lock().length()
     }
 
-    /// The next messages, at most so many, as those of `consume`.
+    /// Return the next messages, at most `most`, as those of `consume`.
     fn take<'py>(&self, py: Python<'py>, most: usize) -> PyResult<Vec<Bound<'py, Message>>> {
         let found: Vec<_> = {
             let mut content = self.content.lock();
@@ -152,7 +152,7 @@ impl Inbox {
         self.content.lock().due = Instant::now() + self.pause;
     }
 
-    /// Whether the client has to be polled, even if there are messages.
+    /// Return whether the client has to be polled, even if there are messages.
     fn is_due(&self) -> bool {
         Instant::now() >= self.content.lock().due
     }
@@ -174,7 +174,9 @@ impl Inbox {
         self.content.lock().notices.push_back(notice);
     }
 
-    /// Drop what was not returned of partitions. Gives the offset of the first such record of each.
+    /// Drop what was not returned of partitions.
+    ///
+    /// It returns the offset of the first such record of each.
     fn discard(&self, partitions: HashSet<(String, i32)>) -> Vec<(String, i32, i64)> {
         let is_gone = |topic: &str, partition: i32| {
             let mut gone = partitions.iter();

@@ -255,7 +255,7 @@ impl Message {
         Ok(())
     }
 
-    /// The topic's name, or None.
+    /// Return the topic's name, or None.
     fn topic(&self, py: Python<'_>) -> Object {
         self.read(
             |record| Some(record.topic(py).into_any()),
@@ -263,17 +263,17 @@ impl Message {
         )
     }
 
-    /// The partition's number, or None.
+    /// Return the partition's number, or None.
     fn partition(&self) -> Option<i32> {
         not_negative(self.read(Record::partition, |fields| fields.partition))
     }
 
-    /// The offset, or None.
+    /// Return the offset, or None.
     fn offset(&self) -> Option<i64> {
         not_negative(self.read(Record::offset, |fields| fields.offset))
     }
 
-    /// The key, or None.
+    /// Return the key, or None.
     fn key(&self, py: Python<'_>) -> Object {
         self.read(
             |record| record.key(py).map(|key| key.into_any().unbind()),
@@ -281,7 +281,7 @@ impl Message {
         )
     }
 
-    /// The value, the text of an error, or None.
+    /// Return the value, the text of an error, or None.
     fn value(&self, py: Python<'_>) -> Object {
         self.read(
             |record| record.value(py).map(|value| value.into_any().unbind()),
@@ -289,17 +289,17 @@ impl Message {
         )
     }
 
-    /// The key as a deserializing consumer set it.
+    /// Return the key as a deserializing consumer set it.
     fn deserialized_key(&self, py: Python<'_>) -> Object {
         self.key(py)
     }
 
-    /// The value as a deserializing consumer set it.
+    /// Return the value as a deserializing consumer set it.
     fn deserialized_value(&self, py: Python<'_>) -> Object {
         self.value(py)
     }
 
-    /// The headers: a list of names and values, or None.
+    /// Return the headers: a list of names and values, or None.
     fn headers(&self, py: Python<'_>) -> PyResult<Object> {
         // A list may start the cycle collector, and that other code: not under the lock.
         let record = match &*self.content.lock() {
@@ -311,22 +311,22 @@ impl Message {
         headers(py, &record)
     }
 
-    /// A KafkaError, or None for a record.
+    /// Return a KafkaError, or None for a record.
     fn error(&self, py: Python<'_>) -> Object {
         self.object(py, |fields| &fields.error)
     }
 
-    /// The type of the timestamp, and the timestamp in milliseconds since 1970 UTC.
+    /// Return the type of the timestamp, and the timestamp in milliseconds since 1970 UTC.
     fn timestamp(&self) -> (i32, i64) {
         self.read(timestamp, |fields| fields.timestamp)
     }
 
-    /// Seconds from the call of produce to the delivery, or None.
+    /// Return the seconds from the call of produce to the delivery, or None.
     fn latency(&self) -> Option<f64> {
         not_negative(self.read(|_| -1.0, |fields| fields.latency))
     }
 
-    /// The epoch of the leader that wrote the record, or None.
+    /// Return the epoch of the leader that wrote the record, or None.
     fn leader_epoch(&self) -> Option<i32> {
         let epoch = self.read(
             |record| record.leader_epoch().unwrap_or(-1),
@@ -335,7 +335,7 @@ impl Message {
         not_negative(epoch)
     }
 
-    /// How often a share group delivered the record, or None.
+    /// Return how often a share group delivered the record, or None.
     fn delivery_count(&self) -> Option<i16> {
         let count = self.read(
             |record| record.delivery_count().unwrap_or(-1),

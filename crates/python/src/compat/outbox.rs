@@ -239,8 +239,8 @@ impl Shared {
         content.sent.remove(&batch);
     }
 
-    /// What the first waiting record of a topic needs, and until when. None if there is none: the topic's records go out at once
-    /// from now on.
+    /// What the first waiting record of a topic needs, and until when. None without a waiting
+    /// record: the topic's records go out at once from now on.
     fn first_unsent(&self, topic: &str) -> Option<(Instant, Option<i32>, usize)> {
         let mut content = self.content.lock();
         let first = content.unsent.get(topic).and_then(VecDeque::front);
@@ -315,7 +315,7 @@ fn pop_if(waiting: &mut VecDeque<Entry>, is_wanted: impl Fn(&Entry) -> bool) -> 
         .then(|| waiting.pop_front())?
 }
 
-/// Sends what waits for a topic, until nothing does.
+/// Sends the pending records of a topic, until there are none.
 async fn send_when_known(shared: Weak<Shared>, client: Producer, topic: Arc<str>) {
     loop {
         let Some(this) = shared.upgrade() else {
@@ -472,7 +472,9 @@ impl Outbox {
         self.count()
     }
 
-    /// Queue a record. Gives the KafkaError of one that cannot be queued.
+    /// Queue a record.
+    ///
+    /// It returns the KafkaError of one that cannot be queued.
     #[pyo3(signature = (topic, value, key, partition, on_delivery, headers))]
     #[expect(clippy::too_many_arguments, reason = "they are the parts of a record")]
     fn add<'py>(
@@ -501,7 +503,9 @@ impl Outbox {
         }
     }
 
-    /// Call the callbacks of reports that came in. What one raises is raised, and the others wait for the next call.
+    /// Call the callbacks of reports that came in.
+    ///
+    /// What one raises is raised, and the others wait for the next call.
     ///
     /// Returns:
     ///     The number of reports.
@@ -538,7 +542,7 @@ impl Outbox {
         }
     }
 
-    /// The descriptor that becomes readable when there are reports.
+    /// Return the descriptor that becomes readable when there are reports.
     fn fileno(&self) -> Descriptor {
         self.queue.fileno()
     }
@@ -555,7 +559,7 @@ impl Outbox {
         Ok(first.map(|made| shared.timeout.saturating_sub(made.elapsed()).as_secs_f64()))
     }
 
-    /// Give up records: those that wait for their topic, and those that were handed to the client.
+    /// Drop records: those that wait for their topic, and those that were handed to the client.
     fn purge(&self, in_queue: bool, in_flight: bool) -> PyResult<()> {
         let shared = self.shared.get()?;
         let mut content = shared.content.lock();

@@ -133,7 +133,7 @@ impl ReportingProducer {
         visit.call(self.outbox.get())
     }
 
-    #[expect(clippy::unused_self, reason = "Python asks an object for it")]
+    #[expect(clippy::unused_self, reason = "Python calls it on an object")]
     fn __bool__(&self) -> bool {
         true
     }

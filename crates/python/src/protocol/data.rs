@@ -42,7 +42,7 @@ fn shared(bytes: Bound<'_, PyBytes>) -> Bytes {
     Bytes::from_owner(PyBackedBytes::from(bytes))
 }
 
-/// Does work on so many bytes; other threads run meanwhile if it takes long.
+/// Does work on `size` bytes; other threads run meanwhile if it takes long.
 pub(super) fn work<T: Send>(py: Python<'_>, size: usize, work: impl FnOnce() -> T + Send) -> T {
     if size < LONG { work() } else { py.detach(work) }
 }

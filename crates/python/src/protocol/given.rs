@@ -127,7 +127,7 @@ impl FormValue for Given<'_, '_> {
         if self.value.is_instance_of::<PyBool>() {
             return Err(self.wanted("an int"));
         }
-        // An int, or what says that it stands for one, as numpy's integers do.
+        // An int, or an object that can stand for one, as numpy's integers do.
         match self.value.guarded_int::<i64>() {
             Ok(value) => range.holds(value),
             Err(error) if error.is_instance_of::<PyOverflowError>(py) => {

@@ -9,8 +9,8 @@ use pyo3::types::PyTuple;
 
 use super::records::{Contents, payload};
 
-/// A part of a log segment: gives its batches, and the damage between them, as tuples: where it stands, its size, the batch or
-/// None, and why there is none.
+/// A part of a log segment: gives its batches, and the damage between them, as tuples: where it
+/// stands, its size, the batch or None, and the damage.
 #[pyclass(frozen, module = "ottla._ottla")]
 pub(crate) struct SegmentWindow {
     walk: Mutex<records::Segment>,

@@ -131,7 +131,7 @@ fn payload(value: &Bound<'_, PyAny>, place: impl Fn() -> String) -> PyResult<Opt
     }
 }
 
-/// What a batch of magic 2 says beside its records.
+/// The fields of a batch of magic 2, without its records.
 struct Batch {
     base_offset: i64,
     append_time: bool,

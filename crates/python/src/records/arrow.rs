@@ -62,7 +62,8 @@ pub(crate) fn import_schema(capsule: &Bound<'_, PyCapsule>) -> PyResult<Schema> 
     let pointer = capsule
         .pointer_checked(Some(SCHEMA))?
         .cast::<FFI_ArrowSchema>();
-    // SAFETY: the interface says that a capsule of this name holds an initialised schema; it stays the capsule's.
+    // SAFETY: by the interface, a capsule of this name holds an initialised schema; it stays the
+    // capsule's.
     Schema::try_from(unread(unsafe { pointer.as_ref() })?).map_err(invalid)
 }
 
@@ -159,7 +160,8 @@ fn import_array(schema: &Bound<'_, PyCapsule>, array: &Bound<'_, PyCapsule>) -> 
         .pointer_checked(Some(SCHEMA))?
         .cast::<FFI_ArrowSchema>();
     let array = array.pointer_checked(Some(ARRAY))?.cast::<FFI_ArrowArray>();
-    // SAFETY: the interface says that a capsule of this name holds an initialised schema; it stays the capsule's.
+    // SAFETY: by the interface, a capsule of this name holds an initialised schema; it stays the
+    // capsule's.
     let data_type = DataType::try_from(unread(unsafe { schema.as_ref() })?).map_err(invalid)?;
     // SAFETY: likewise for the array, which is moved out; this marks the one in the capsule as released.
     let array = unsafe { FFI_ArrowArray::from_raw(array.as_ptr()) };
@@ -178,8 +180,8 @@ fn import_stream(capsule: &Bound<'_, PyCapsule>) -> PyResult<Imported> {
     let stream = capsule
         .pointer_checked(Some(STREAM))?
         .cast::<FFI_ArrowArrayStream>();
-    // SAFETY: the interface says that a capsule of this name holds an initialised stream. It is moved out, which marks the
-    // one in the capsule as released.
+    // SAFETY: by the interface, a capsule of this name holds an initialised stream. It is moved
+    // out, which marks the one in the capsule as released.
     let mut stream = unsafe { FFI_ArrowArrayStream::from_raw(stream.as_ptr()) };
     if stream.release.is_none() {
         return Err(read_already());
@@ -191,12 +193,13 @@ fn import_stream(capsule: &Bound<'_, PyCapsule>) -> PyResult<Imported> {
     })
 }
 
-const LACKS: &str = "the Arrow stream lacks functions that the interface asks for";
+const LACKS: &str = "the Arrow stream lacks functions that the interface requires";
 
 fn type_of(stream: &mut FFI_ArrowArrayStream) -> Result<DataType, String> {
     let schema_of = stream.get_schema.ok_or(LACKS)?;
     let mut schema = FFI_ArrowSchema::empty();
-    // SAFETY: an initialised stream's own function, called with that stream and a place for the answer.
+    // SAFETY: an initialised stream's own function, called with that stream and a place for the
+    // result.
     let failed = guarded!(
         schema_of,
         (stream => *mut FFI_ArrowArrayStream, &raw mut schema => *mut FFI_ArrowSchema) -> c_int
@@ -213,7 +216,8 @@ fn next_chunk(
 ) -> Result<Option<ArrayRef>, String> {
     let next = stream.get_next.ok_or(LACKS)?;
     let mut array = FFI_ArrowArray::empty();
-    // SAFETY: an initialised stream's own function, called with that stream and a place for the answer.
+    // SAFETY: an initialised stream's own function, called with that stream and a place for the
+    // result.
     let failed = guarded!(
         next,
         (stream => *mut FFI_ArrowArrayStream, &raw mut array => *mut FFI_ArrowArray) -> c_int
@@ -229,7 +233,7 @@ fn next_chunk(
     chunk.map(Some).map_err(|error| error.to_string())
 }
 
-/// What the stream itself says about its failure.
+/// The stream's own text about its failure.
 fn failure(stream: &mut FFI_ArrowArrayStream) -> String {
     let reason = stream.get_last_error.and_then(|last_error| {
         // SAFETY: the stream's own function, called with that stream; the text is valid until the next call and copied.
@@ -248,7 +252,7 @@ fn failure(stream: &mut FFI_ArrowArrayStream) -> String {
 }
 
 /// # Safety
-/// `array` must be of `data_type`, as the interface says of what comes together.
+/// `array` must be of `data_type`, as the interface guarantees for what comes together.
 unsafe fn chunk(array: FFI_ArrowArray, data_type: &DataType) -> Result<ArrayRef, ArrowError> {
     // SAFETY: the caller's promise.
     let mut data = unsafe { from_ffi_and_data_type(array, data_type.clone()) }?;

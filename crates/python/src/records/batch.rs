@@ -355,12 +355,12 @@ impl Batch {
     }
 
     /// The columns as an `arrow_schema` capsule, by the Arrow PyCapsule interface.
-    #[expect(clippy::unused_self, reason = "the interface asks an object for it")]
+    #[expect(clippy::unused_self, reason = "the interface calls it on an object")]
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
         arrow::export_schema(py, &ottla_columnar::schema())
     }
 
-    /// Puts batches together, without a copy: the records of the first, then those of the next, and so on.
+    /// Concatenate batches, without a copy: the records of the first, then those of the next, and so on.
     ///
     /// `batch + batch` does it for two. `next_offsets` are those of the last batch that has the partition.
     ///
@@ -379,7 +379,7 @@ impl Batch {
         Self::of([&*self.chunks, &*other.get().chunks].concat().into())
     }
 
-    /// The batch as a `pyarrow.Table`, without a copy.
+    /// Return the batch as a `pyarrow.Table`, without a copy.
     ///
     /// Args:
     ///     columns: Names of the columns that are wanted, in this order; the others are not built. None takes all.
@@ -403,7 +403,7 @@ impl Batch {
         table::pyarrow_table(&self.table(py, columns, view)?)
     }
 
-    /// The batch as a `polars.DataFrame`, as `polars.DataFrame(batch)` makes it.
+    /// Return the batch as a `polars.DataFrame`, as `polars.DataFrame(batch)` makes it.
     ///
     /// Args:
     ///     columns: As for `to_arrow`.
@@ -420,7 +420,7 @@ impl Batch {
         table::polars_frame(&self.table(py, columns, false)?)
     }
 
-    /// The batch as a `pandas.DataFrame`, with a Python object for each key, value and list of headers.
+    /// Return the batch as a `pandas.DataFrame`, with a Python object for each key, value and list of headers.
     ///
     /// Args:
     ///     columns: As for `to_arrow`.
@@ -437,7 +437,7 @@ impl Batch {
         table::pandas_frame(&self.table(py, columns, false)?)
     }
 
-    /// Decodes keys or values into typed Arrow columns.
+    /// Decode keys or values into typed Arrow columns.
     ///
     /// It runs on this thread, without the GIL; under asyncio, `await asyncio.to_thread(batch.decode, schema)` leaves
     /// the loop free. To decode many batches, make an `ottla.Decoder` once and pass it as `schema`.
@@ -545,8 +545,9 @@ impl Batch {
         table.guarded_call((slf,))
     }
 
-    /// Raises for a missing name; for one that other clients have, the error says what to write instead.
-    #[expect(clippy::unused_self, reason = "Python asks an object for it")]
+    /// Raises for a missing name; for one that other clients have, the error has ottla's name for
+    /// it.
+    #[expect(clippy::unused_self, reason = "Python calls it on an object")]
     fn __getattr__(&self, py: Python<'_>, name: &str) -> PyResult<Py<PyAny>> {
         static MISSING: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
         let missing = calls::class(&MISSING, py, "ottla._habits", "missing")?;

@@ -35,8 +35,8 @@ impl Decoder {
         }
     }
 
-    /// For records that a share consumer has acquired: the broker hides those of aborted transactions, as the group's
-    /// `share.isolation.level` says.
+    /// For records that a share consumer has acquired: the broker hides those of aborted
+    /// transactions, according to the group's `share.isolation.level`.
     pub(crate) fn for_shares(config: &Config) -> Self {
         Decoder {
             read_committed: false,

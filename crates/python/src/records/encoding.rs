@@ -87,7 +87,7 @@ impl TypedEncoder {
                 data.data_type
             )));
         }
-        // What does not fit the schema is told of no rows, too.
+        // A column that does not fit the schema is reported without rows, too.
         let no_rows = arrow_array::new_empty_array(&data.data_type);
         let of_none = || self.chunk(&no_rows).map_err(|error| raised(error, 0));
         let settled: Option<Py<Self>> = match settle {

@@ -12,7 +12,7 @@ const HUGE_PAGE: usize = 2 << 20;
 /// What an allocator writes in front of large memory, at most.
 const FRONT: usize = 32;
 
-/// Memory for so many bytes, or a quarter more if that makes it huge pages.
+/// Memory for this many bytes, or a quarter more if that makes it huge pages.
 pub(crate) fn fresh(bytes: usize) -> Vec<u8> {
     // What the allocator maps is then whole huge pages, which begin where one may.
     let huge = (bytes + FRONT).next_multiple_of(HUGE_PAGE) - FRONT;

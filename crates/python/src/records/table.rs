@@ -47,8 +47,8 @@ impl Table {
         })
     }
 
-    /// The columns that a reader asked for. The interface says that this is best effort: who asks for one that is not there gets
-    /// all.
+    /// The columns that a reader requested. By the interface, this is best effort: a reader that
+    /// requests a missing column gets all.
     pub(crate) fn requested(
         parts: Vec<Part>,
         schema: Option<&Bound<'_, PyCapsule>>,

@@ -200,8 +200,8 @@ impl TypedDecoder {
         arrow::export_schema(py, &schema)
     }
 
-    /// Ids of schemas in a batch that were not brought yet, with the topics of their records, as many as one batch asks for: numbers,
-    /// and GUIDs as 16 bytes.
+    /// Ids of schemas in a batch that were not brought yet, with the topics of their records, as
+    /// many as one batch needs: numbers, and GUIDs as 16 bytes.
     fn unknown_ids<'py>(
         &self,
         py: Python<'py>,
@@ -266,7 +266,7 @@ impl TypedDecoder {
         });
     }
 
-    /// Says why a schema can never be used: rows of the topic with this id are bad.
+    /// Marks a schema as unusable, with the reason: rows of the topic with this id are bad.
     fn refuse_writer(&self, py: Python<'_>, topic: &str, schema_id: Id, reason: &str) {
         self.learn(py, topic, |decoder| {
             decoder.refuse_writer(schema_id.0, reason);
@@ -549,7 +549,7 @@ impl Decoded {
         Ok(found)
     }
 
-    /// The columns as a `pyarrow.Table`, without a copy.
+    /// Return the columns as a `pyarrow.Table`, without a copy.
     ///
     /// Raises:
     ///     ImportError: pyarrow is not installed.
@@ -557,7 +557,7 @@ impl Decoded {
         pyarrow_table(slf.as_any())
     }
 
-    /// The columns as a `polars.DataFrame`, without a copy.
+    /// Return the columns as a `polars.DataFrame`, without a copy.
     ///
     /// Raises:
     ///     ImportError: polars is not installed.
@@ -565,7 +565,7 @@ impl Decoded {
         polars_frame(slf.as_any())
     }
 
-    /// The columns as a `pandas.DataFrame`.
+    /// Return the columns as a `pandas.DataFrame`.
     ///
     /// Raises:
     ///     ImportError: pandas or pyarrow is not installed.

@@ -81,7 +81,8 @@ fn unpicklable(what: &str) -> PyErr {
     ))
 }
 
-/// A view of a delivery's fate. Nobody asks by looking: a failure is still reported by the next flush, if nobody else asks.
+/// A read-only look at a delivery result. Looking does not observe it: a failure is still reported
+/// by the next flush, if nobody else observes it.
 #[pyclass(frozen, module = "ottla._ottla")]
 pub(crate) struct Watched {
     watching: Native<Watching>,
@@ -102,7 +103,7 @@ impl Watched {
 
 #[pymethods]
 impl Watched {
-    /// Whether all delivery results are known.
+    /// Return whether all delivery results are known.
     fn done(&self) -> PyResult<bool> {
         Ok(match self.watching.get()? {
             Watching::One(fate) => fate.is_done(),
@@ -120,8 +121,8 @@ impl Watched {
         Ok(())
     }
 
-    /// Where the record was written, or why not; of many, the error of the first that failed. None where there is nothing to
-    /// tell.
+    /// Where the record was written, or why not; of many, the error of the first that failed. None
+    /// where there is nothing to report.
     fn found(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
         match self.watching.get()? {
             Watching::One(fate) => fate
@@ -153,7 +154,7 @@ impl Delivery {
 
 #[pymethods]
 impl Delivery {
-    /// Waits until the record is delivered.
+    /// Wait until the record is delivered.
     ///
     /// Args:
     ///     timeout: Seconds to wait at most. 0 does not wait; None waits until `delivery.timeout.ms` decides.
@@ -176,7 +177,7 @@ impl Delivery {
         outcome(py, fate.told(fate.peek().result()).unwrap_or(waited))
     }
 
-    /// Waits for the delivery result of the record.
+    /// Wait for the delivery result of the record.
     ///
     /// Args:
     ///     timeout: Seconds to wait at most. 0 does not wait; None waits until `delivery.timeout.ms` decides.
@@ -206,12 +207,12 @@ impl Delivery {
             .map(|error| errors::to_python(py, &error).into_value(py).into_any()))
     }
 
-    /// Whether the delivery result is known.
+    /// Return whether the delivery result is known.
     fn done(&self) -> PyResult<bool> {
         Ok(self.fate.get()?.peek().is_done())
     }
 
-    /// Calls `callback(delivery)` once, when the delivery result is known.
+    /// Call `callback(delivery)` once, when the delivery result is known.
     ///
     /// Callbacks run on ottla's thread, one after the other, in the order in which delivery results become known.
     /// Within a partition that is the order of the records, unless some fail or are sent again. If the result is known
@@ -301,7 +302,9 @@ impl AsyncDelivery {
         Ok(Operation::new(wait, |py, written| metadata(py, &written)))
     }
 
-    /// Where the record was written, once that is known. Does not wait.
+    /// Return where the record was written, once that is known.
+    ///
+    /// It does not wait.
     ///
     /// Raises:
     ///     asyncio.InvalidStateError: The delivery result is not known yet.
@@ -312,7 +315,9 @@ impl AsyncDelivery {
             .map_or_else(|| Err(not_done(py)), |result| outcome(py, result))
     }
 
-    /// Why the record was not delivered, or None if it was, once that is known. Does not wait.
+    /// Return why the record was not delivered, or None if it was, once that is known.
+    ///
+    /// It does not wait.
     ///
     /// Raises:
     ///     asyncio.InvalidStateError: The delivery result is not known yet.
@@ -327,12 +332,12 @@ impl AsyncDelivery {
         }
     }
 
-    /// Whether the delivery result is known.
+    /// Return whether the delivery result is known.
     fn done(&self) -> PyResult<bool> {
         Ok(self.fate.get()?.peek().is_done())
     }
 
-    /// Calls `callback(delivery)` once on the running loop, soon after the delivery result is known.
+    /// Call `callback(delivery)` once on the running loop, soon after the delivery result is known.
     ///
     /// Callbacks run in the order in which delivery results become known. Within a partition that is the order of the
     /// records, unless some fail or are sent again.
@@ -341,7 +346,9 @@ impl AsyncDelivery {
         call_when_done(slf.as_any(), "ottla.aio._completions", callback)
     }
 
-    /// Forgets this callback on the running loop, however often it was added. Returns how often that was.
+    /// Forget this callback on the running loop, however often it was added.
+    ///
+    /// It returns how often that was.
     fn remove_done_callback<'py>(
         slf: &Bound<'py, Self>,
         callback: Bound<'py, PyAny>,
@@ -349,7 +356,7 @@ impl AsyncDelivery {
         call_no_more(slf.as_any(), callback)
     }
 
-    /// Always False: a record that was sent cannot be cancelled. `asyncio.wait` calls this.
+    /// Return False: a record that was sent cannot be cancelled.
     #[expect(clippy::unused_self, reason = "as futures have it")]
     fn cancelled(&self) -> bool {
         false
@@ -462,12 +469,12 @@ impl Deliveries {
         Ok(self.runs.get()?.peek().len())
     }
 
-    /// Whether all delivery results are known.
+    /// Return whether all delivery results are known.
     fn done(&self) -> PyResult<bool> {
         Ok(self.runs.get()?.peek().is_done())
     }
 
-    /// Waits for the delivery results of all records.
+    /// Wait for the delivery results of all records.
     ///
     /// Args:
     ///     timeout: Seconds to wait at most. 0 does not wait; None waits until `delivery.timeout.ms` decides.
@@ -490,7 +497,7 @@ impl Deliveries {
         written(py, &report, check)
     }
 
-    /// Waits for the delivery results of all records.
+    /// Wait for the delivery results of all records.
     ///
     /// Args:
     ///     timeout: Seconds to wait at most. 0 does not wait; None waits until `delivery.timeout.ms` decides.
@@ -509,7 +516,9 @@ impl Deliveries {
         exception(py, &report)
     }
 
-    /// The errors of rows that were not delivered, by row; empty if all were. Waits for all delivery results.
+    /// The errors of rows that were not delivered, by row; empty if all were.
+    ///
+    /// It waits for all delivery results.
     #[getter]
     fn errors(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let runs = self.runs.get()?;
@@ -519,7 +528,7 @@ impl Deliveries {
         failures(py, &report)
     }
 
-    /// Calls `callback(deliveries)` once, when all delivery results are known.
+    /// Call `callback(deliveries)` once, when all delivery results are known.
     ///
     /// Where, when and in which order callbacks run: see `Delivery.add_done_callback`.
     fn add_done_callback(slf: &Bound<'_, Self>, callback: Bound<'_, PyAny>) -> PyResult<()> {
@@ -613,12 +622,14 @@ impl AsyncDeliveries {
         }))
     }
 
-    /// Whether all delivery results are known.
+    /// Return whether all delivery results are known.
     fn done(&self) -> PyResult<bool> {
         Ok(self.runs.get()?.peek().is_done())
     }
 
-    /// Partitions and offsets by row, once all are known. Does not wait.
+    /// Return partitions and offsets by row, once all are known.
+    ///
+    /// It does not wait.
     ///
     /// They are arrays of 32 and 64 bits that numpy and others take without a copy.
     ///
@@ -636,7 +647,9 @@ impl AsyncDeliveries {
             .map_or_else(|| Err(not_done(py)), |report| written(py, &report, check))
     }
 
-    /// The error of the first row that was not delivered; None if all were. Does not wait.
+    /// Return the error of the first row that was not delivered; None if all were.
+    ///
+    /// It does not wait.
     ///
     /// A note of the error counts the rows that failed.
     ///
@@ -648,7 +661,9 @@ impl AsyncDeliveries {
             .map_or_else(|| Err(not_done(py)), |report| exception(py, &report))
     }
 
-    /// The errors of rows that were not delivered, by row; empty if all were. Does not wait.
+    /// The errors of rows that were not delivered, by row; empty if all were.
+    ///
+    /// It does not wait.
     ///
     /// Raises:
     ///     asyncio.InvalidStateError: Some delivery result is not known yet.
@@ -659,7 +674,7 @@ impl AsyncDeliveries {
             .map_or_else(|| Err(not_done(py)), |report| failures(py, &report))
     }
 
-    /// Calls `callback(deliveries)` once on the running loop, soon after all delivery results are known.
+    /// Call `callback(deliveries)` once on the running loop, soon after all delivery results are known.
     ///
     /// In which order callbacks run: see `AsyncDelivery.add_done_callback`.
     fn add_done_callback(slf: &Bound<'_, Self>, callback: Bound<'_, PyAny>) -> PyResult<()> {
@@ -667,7 +682,9 @@ impl AsyncDeliveries {
         call_when_done(slf.as_any(), "ottla.aio._completions", callback)
     }
 
-    /// Forgets this callback on the running loop, however often it was added. Returns how often that was.
+    /// Forget this callback on the running loop, however often it was added.
+    ///
+    /// It returns how often that was.
     fn remove_done_callback<'py>(
         slf: &Bound<'py, Self>,
         callback: Bound<'py, PyAny>,
@@ -675,7 +692,7 @@ impl AsyncDeliveries {
         call_no_more(slf.as_any(), callback)
     }
 
-    /// Always False: a record that was sent cannot be cancelled. `asyncio.wait` calls this.
+    /// Return False: a record that was sent cannot be cancelled.
     #[expect(clippy::unused_self, reason = "as futures have it")]
     fn cancelled(&self) -> bool {
         false

@@ -10,7 +10,8 @@ use crate::bridge::errors;
 use crate::values::numbers::PartitionNumber;
 use crate::values::scalars::{Payload, Place, Text, timestamp_ms};
 
-/// The most rows that room is made for in advance: the length that an object claims is not trusted.
+/// The most rows that memory is reserved for in advance: the length that an object claims is not
+/// trusted.
 const MOST_BEFORE_SEEN: usize = 1 << 16;
 
 /// One record, holding on to the Python objects it is made of.
@@ -304,7 +305,7 @@ fn each<'py>(
 /// The value of an item of a column; an error of Python's names the row.
 fn noted<T>(what: &str, row: usize, object: &Bound<'_, PyAny>, read: PyResult<T>) -> PyResult<T> {
     read.inspect_err(|error: &PyErr| {
-        // Where a note cannot be added, the error is told without it.
+        // Where a note cannot be added, the error is raised without it.
         let _ = errors::note(object.py(), error, &format!("{what} of row {row}"));
     })
 }

@@ -94,7 +94,7 @@ impl Partitioner {
             .bind(py)
             .guarded_call((topic, Keys { keys }, partitions));
         let answer = answer.inspect_err(|error| {
-            // Where a note cannot be added, the error is told without it.
+            // Where a note cannot be added, the error is raised without it.
             let _ = errors::note(
                 py,
                 error,

@@ -1,8 +1,9 @@
 //! `send_many` and `send_arrow`: records go to the client portion by portion.
 //!
-//! A portion is a list of records, or a chunk of Arrow data, of which the next one is taken when the one before it is in the
-//! producer's buffer: so no more is held than that has room for, however long the stream is. Each portion is an operation of its
-//! own, which is the value of the one before: between them the caller's thread is attached, and can call its partitioner.
+//! A portion is a list of records, or a chunk of Arrow data. The next one is taken when the one
+//! before it is in the producer's buffer, so memory is bounded by the buffer, however long the
+//! stream is. Each portion is an operation of its own, which is the value of the one before:
+//! between them the caller's thread is attached, and can call its partitioner.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -97,7 +98,7 @@ impl Source {
         check(&schema)?;
         if topic.is_none() && schema.column_with_name("topic").is_none() {
             return Err(errors::argument(
-                "no topic is given, and the data has no column \"topic\" that says where each row goes",
+                "no topic is given, and the data has no column \"topic\" with the topic of each row",
             ));
         }
         Ok(Source::Columns(Table {
@@ -121,7 +122,8 @@ impl Source {
     }
 }
 
-/// A column of Arrow data as a list of bytes and None, beside which the other columns are lists, too; and another object as it is.
+/// A column of Arrow data as a list of bytes and None, as the other columns become lists, too; and
+/// another object as it is.
 fn listed<'py>(name: &str, column: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let py = column.py();
     if !arrow::is_arrow(column)? {
@@ -272,8 +274,8 @@ impl Portion {
         Ok(true)
     }
 
-    /// Sends all rows. An error means that none was sent: if some were, it is told by the deliveries of those that were not,
-    /// and is the second value.
+    /// Sends all rows. An error means that none was sent. If some were sent, the deliveries of the
+    /// other rows report the error, and it is the second value.
     async fn send(
         &self,
         client: &Producer,
@@ -444,10 +446,10 @@ impl Sending {
     fn noted(&self, py: Python<'_>, error: PyErr) -> PyErr {
         if self.rows > 0 {
             let text = format!(
-                "the {} rows before were sent; flush and close tell which of them fail",
+                "the {} rows before were sent; flush and close report which of them fail",
                 self.rows
             );
-            // Where a note cannot be added, the error is told without it.
+            // Where a note cannot be added, the error is raised without it.
             let _ = errors::note(py, &error, &text);
         }
         error

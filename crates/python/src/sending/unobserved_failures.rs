@@ -1,5 +1,5 @@
-//! Deliveries that nobody asks about: `producer.send(...)` alone. The next flush or close reports their failures, so
-//! that no record is lost in silence.
+//! Deliveries that nobody observes: `producer.send(...)` alone. The next flush or close reports
+//! their failures, so that no record is lost in silence.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -72,11 +72,11 @@ impl Fate for Runs {
     }
 }
 
-/// A fate, and whether anybody asked for it.
+/// A delivery result, and whether a caller observed it.
 pub(crate) struct Asked<F: Fate> {
     fate: F,
     asked: AtomicBool,
-    /// It was left: a wait ended before the fate was known.
+    /// It was left: a wait ended before the delivery result was known.
     left: AtomicBool,
 }
 
@@ -86,18 +86,19 @@ impl<F: Fate> Asked<F> {
         Asked { fate, asked, left }
     }
 
-    /// The fate, for someone who only looks.
+    /// The delivery result, for a caller that only looks.
     pub(crate) fn peek(&self) -> &F {
         &self.fate
     }
 
-    /// Notes that somebody is told, or was told, of a failure.
+    /// Notes that a failure is or was reported to a caller.
     pub(crate) fn ask(&self) {
         self.asked.store(true, Ordering::Relaxed);
     }
 
-    /// Notes that a caller waits for the fate. If the wait ends before anybody was told, by a timeout or because a task was
-    /// cancelled, the next flush or close reports a failure: the caller may keep the delivery and never ask again.
+    /// Notes that a caller waits for the delivery result. If the wait ends before a failure was
+    /// reported, by a timeout or because a task was cancelled, the next flush or close reports it:
+    /// the caller may keep the delivery and never look again.
     pub(crate) fn waits(&self) -> Waits<'_, F> {
         if self.left.load(Ordering::Relaxed) && self.fate.take_back() {
             self.left.store(false, Ordering::Relaxed);
@@ -111,7 +112,8 @@ impl<F: Fate> Asked<F> {
         }
     }
 
-    /// The fate, for a caller who asked. A wait that ended before the fate was known has reported nothing.
+    /// The delivery result, for a caller that observes it. A wait that ended before the result was
+    /// known has reported nothing.
     pub(crate) fn told<T>(&self, told: Option<T>) -> Option<T> {
         if told.is_some() {
             self.ask();
@@ -137,7 +139,7 @@ impl<F: Fate> Drop for Asked<F> {
     }
 }
 
-/// A wait for a fate, until it ends.
+/// A wait for a delivery result, until it ends.
 pub(crate) struct Waits<'a, F: Fate>(&'a Asked<F>);
 
 impl<F: Fate> Drop for Waits<'_, F> {

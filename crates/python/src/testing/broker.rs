@@ -19,7 +19,7 @@ use crate::bridge::{errors, wait};
 use crate::clients::options;
 use crate::values::numbers::{self, Timeout};
 
-/// Kafka numbers its errors from -1 up, with room to grow.
+/// Kafka numbers its errors from -1 up, with space to grow.
 const ERROR_CODES: std::ops::RangeInclusive<i16> = -1..=1000;
 
 /// A Kafka broker of one node or several. Threads may share it.
@@ -230,9 +230,7 @@ impl Broker {
             "applied" => Fault::CloseAfterApply,
             "answered" => Fault::CloseAfterAnswer,
             _ => {
-                let text = format!(
-                    "a connection ends when a request is received, applied or answered, not {when:?}"
-                );
+                let text = format!("a connection cannot be closed at {when:?}");
                 return Err(errors::argument(&text));
             }
         };
@@ -435,7 +433,7 @@ impl Broker {
         })?;
         if !fault.suits(*key) {
             return Err(errors::argument(&format!(
-                "an answer to {api} has nothing that it can leave out; one to \"Metadata\" or \"Fetch\" has"
+                "a response to {api} has nothing that can be left out; use \"Metadata\" or \"Fetch\""
             )));
         }
         let broker = self.broker.get()?;

@@ -9,7 +9,7 @@ use crate::error::SchemaError;
 /// names of their fields behind that of the record around them.
 ///
 /// # Errors
-/// [`SchemaError`] for a type that Avro does not have, and for a name that is none in Avro.
+/// [`SchemaError`] for a type that Avro does not have, and for a name that Avro does not allow.
 pub fn avro_schema(fields: &Fields) -> Result<String, SchemaError> {
     Ok(record(fields, "Row")?.to_string())
 }

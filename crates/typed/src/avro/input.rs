@@ -2,8 +2,8 @@
 
 use crate::error::{Bad, Filled};
 
-/// Elements of arrays and maps, and records that are passed over, that take no bytes: so many may a value have. Without a bound, ten bytes can ask for
-/// more than there is memory.
+/// The most elements of arrays and maps, and skipped records, of a value that take no bytes.
+/// Without a bound, ten bytes can request more than there is memory.
 const EMPTY_ELEMENTS: usize = 1 << 16;
 
 #[derive(Debug, Clone)]
@@ -92,12 +92,12 @@ impl<'a> Input<'a> {
         let value = self.long()?;
         i32::try_from(value).map_err(|_| {
             Bad::new(format!(
-                "{value} has more than 32 bits, and the schema says int"
+                "{value} has more than 32 bits, and the type in the schema is int"
             ))
         })
     }
 
-    /// A count that stands before so many bytes.
+    /// A count before this many bytes.
     #[inline]
     pub(crate) fn bytes(&mut self) -> Filled<&'a [u8]> {
         let length = self.long()?;

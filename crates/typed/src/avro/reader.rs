@@ -294,7 +294,8 @@ impl Targets<'_> {
         })
     }
 
-    /// Whether the fields of a record are the columns: it is the root, or the only type of it beside null.
+    /// Whether the fields of a record are the columns: it is the root, or the root's only type
+    /// besides null.
     fn is_root(&self, place: Place) -> bool {
         let root = self.schema.root;
         match &self.schema.node(root).kind {
@@ -390,7 +391,7 @@ fn logical_type(logical: Logical) -> DataType {
                 (Ok(precision @ ..=DECIMAL128_MAX_PRECISION), Ok(scale)) => {
                     DataType::Decimal128(precision, scale)
                 }
-                // No column holds so many digits; the bytes are what was written.
+                // No column holds this many digits; the bytes are what was written.
                 _ => DataType::Binary,
             }
         }

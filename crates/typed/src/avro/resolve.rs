@@ -22,7 +22,7 @@ pub(super) enum Plan {
     Fixed(usize),
     /// The text of each symbol, or what is wrong with it.
     Enum(Vec<Result<String, String>>),
-    /// Of so many bytes, or of a length that stands before them; to be multiplied by a power of ten.
+    /// Of this many bytes, or of a length before them; to be multiplied by a power of ten.
     Decimal {
         size: Option<usize>,
         factor: i128,
@@ -110,10 +110,11 @@ impl Resolver<'_> {
         }
     }
 
-    /// The member of the reader's union that takes a type, by the rules of Avro's Java library: the same type, which of named
-    /// types is the one with the full name. Otherwise a record takes the last of the same short name that it resolves to, or the
-    /// first that it resolves to, and another type the first that it is promoted to. Java compares only the full names of enums and
-    /// fixed; the specification says the short ones.
+    /// The member of the reader's union that takes a type, by the rules of Avro's Java library: the
+    /// same type, which of named types is the one with the full name. Otherwise a record takes the
+    /// last of the same short name that it resolves to, or the first that it resolves to, and
+    /// another type the first that it is promoted to. Java compares only the full names of enums
+    /// and fixed; the specification requires the short ones.
     fn member(
         &self,
         place: Place,

@@ -1,4 +1,4 @@
-//! A schema as its JSON says it. Named types are places in one list, so that a type may contain itself.
+//! A schema as in its JSON. Named types are places in one list, so that a type may contain itself.
 
 use arrow_schema::TimeUnit;
 use rustc_hash::FxHashMap;

@@ -292,7 +292,7 @@ impl Writer {
         Ok(())
     }
 
-    #[expect(clippy::unused_self, reason = "it stands beside what calls it")]
+    #[expect(clippy::unused_self, reason = "it belongs to its caller")]
     fn skip_blocks<'a>(
         &self,
         input: &mut Input<'a>,

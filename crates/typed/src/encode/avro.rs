@@ -1,9 +1,11 @@
-//! Columns to Avro's binary encoding, by a schema that says more than columns do: names of symbols, sizes, units, branches.
+//! Columns to Avro's binary encoding, by a schema that has more than columns do: names of symbols,
+//! sizes, units, branches.
 //!
-//! Fields are found by name. A field of the schema without a column is null where it may be; a column without a field is an error, as
-//! in Spark's `to_avro`: its values would be lost. In a union a column takes the branch of its own type, or else the first that takes
-//! it. arrow-avro is not used: it writes the types that the columns have, tells no row of an error, and the schema is here already, as
-//! the decoder reads it.
+//! Fields are found by name. A field of the schema without a column is null where it may be; a
+//! column without a field is an error, as in Spark's `to_avro`: its values would be lost. In a
+//! union a column takes the branch of its own type, or else the first that takes it. arrow-avro is
+//! not used: it writes the types that the columns have, its errors name no row, and the schema is
+//! here already, as the decoder reads it.
 
 use arrow_schema::TimeUnit;
 
@@ -37,7 +39,7 @@ enum Write {
     Text,
     Fixed(usize),
     Enum(Vec<String>),
-    /// Of so many bytes, or of a length that stands before them.
+    /// Of this many bytes, or of a length before them.
     Decimal {
         size: Option<usize>,
         precision: u32,
@@ -353,7 +355,7 @@ impl Write {
                             .map_err(|error| within(&field.name, error)),
                         None => absent(schema, field.place).ok_or_else(|| {
                             SchemaError(format!(
-                                "there is no column {:?}, which the Avro schema asks for",
+                                "there is no column {:?}, which the Avro schema requires",
                                 field.name
                             ))
                         }),

@@ -48,7 +48,7 @@ pub(super) enum Cells {
         is_local: bool,
         values: ScalarBuffer<i64>,
     },
-    /// UTF-8 as its owner says, which nobody has checked.
+    /// UTF-8 as its owner claims, which nobody has checked.
     Text(Slices),
     Binary(Slices),
     Struct(Vec<Column>),
@@ -274,7 +274,7 @@ impl Slices {
         }
     }
 
-    /// Text is checked here: Arrow data of others only says that it is UTF-8.
+    /// Text is checked here: Arrow data of others only claims that it is UTF-8.
     pub(super) fn text(&self, row: usize) -> Filled<&str> {
         std::str::from_utf8(self.at(row)).map_err(|_| Bad::new("its text is not UTF-8"))
     }

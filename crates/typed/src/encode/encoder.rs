@@ -11,7 +11,7 @@ use crate::avro::Schema;
 use crate::error::{BadRow, Filled, SchemaError};
 use crate::protobuf::File;
 
-/// Bytes that room is made for in advance, of each row.
+/// Bytes that are reserved in advance for each row.
 const GUESS: usize = 64;
 
 /// Why an encode ended without bytes.

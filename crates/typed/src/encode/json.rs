@@ -192,13 +192,13 @@ fn quoted(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>) -> Filled) -> Fill
 fn base64(bytes: &[u8], out: &mut Vec<u8>) {
     let start = out.len();
     out.resize(start + bytes.len().div_ceil(3) * 4, 0);
-    // The room is exactly what it takes.
+    // The space is exactly what it takes.
     if let Some(room) = out.get_mut(start..) {
         let _ = STANDARD.encode_slice(bytes, room);
     }
 }
 
-/// A string with the escapes that Jackson gives it: those that JSON asks for, and no others.
+/// A string with the escapes that Jackson gives it: those that JSON requires, and no others.
 fn string(text: &str, out: &mut Vec<u8>) {
     out.push(b'"');
     let bytes = text.as_bytes();

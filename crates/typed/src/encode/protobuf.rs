@@ -1,8 +1,8 @@
 //! Columns to Protobuf's wire format, by descriptors.
 //!
-//! Fields are found by name, and written in the order of their numbers. What is null is not written; nor is a default where the field
-//! tells no presence. Lists of numbers are packed, which every parser reads. A column without a field is an error: its values would be
-//! lost.
+//! Fields are found by name, and written in the order of their numbers. A null is not written; nor
+//! is a default where the field has no presence. Lists of numbers are packed, which every parser
+//! reads. A column without a field is an error: its values would be lost.
 
 use rustc_hash::FxHashMap;
 

@@ -13,8 +13,9 @@ pub(super) fn integer(value: impl std::fmt::Display, out: &mut Vec<u8>) {
     let _ = write!(out, "{value}");
 }
 
-/// What `Double.toString` gives: with at least one digit behind the point, and with an exponent below 10^-3 and from 10^7 up. Digits
-/// are as few as tell the number from its neighbours, as Java has it since 19.
+/// What `Double.toString` gives: with at least one digit behind the point, and with an exponent
+/// below 10^-3 and from 10^7 up. It has as few digits as distinguish the number from its
+/// neighbours, as Java has it since 19.
 pub(super) fn float(value: impl Into<f64> + std::fmt::LowerExp + Copy, out: &mut Vec<u8>) {
     let wide: f64 = value.into();
     if wide.is_nan() {

@@ -1,4 +1,4 @@
-//! A JSON Schema as columns: the part of it that says types.
+//! A JSON Schema as columns: the part of it that has types.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! Descriptors, which are messages themselves (`google/protobuf/descriptor.proto`): what of them says types.
+//! Descriptors, which are messages themselves (`google/protobuf/descriptor.proto`): the parts of
+//! them with types.
 
 use rustc_hash::FxHashMap;
 
@@ -10,7 +11,8 @@ const DEEPEST: usize = 100;
 
 /// `FieldDescriptorProto.Type`.
 pub(crate) const MESSAGE: u64 = 11;
-/// Not of `FieldDescriptorProto.Type`: a message that is written as a group, as an edition's file asks for.
+/// Not of `FieldDescriptorProto.Type`: a message that is written as a group, as an edition's file
+/// can require.
 pub(crate) const DELIMITED_MESSAGE: u64 = 1 << 32;
 
 /// The field `features` of `FileOptions`, `MessageOptions`, `FieldOptions` and `OneofOptions`.

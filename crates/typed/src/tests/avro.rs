@@ -533,7 +533,7 @@ fn a_member_of_a_union_is_found_by_its_full_name_first() {
     let writer = |namespace: &str| record(&format!(r#"{{"name":"u","type":{}}}"#, of(namespace)));
     assert_eq!(members(&reader, &writer("a"), b"\x06"), [Some(3), None]);
     assert_eq!(members(&reader, &writer("b"), b"\x06"), [None, Some(3)]);
-    // A name that only its last part tells.
+    // A name that matches only by its last part.
     let other = r#"{"type":"record","name":"Q","fields":[{"name":"x","type":"long"}]}"#;
     let reader = record(&format!(r#"{{"name":"u","type":[{other},{}]}}"#, of("a")));
     assert_eq!(members(&reader, &writer("z"), b"\x06"), [None, Some(3)]);

@@ -79,7 +79,7 @@ fn presence_is_that_of_the_nearest_features() {
         &of_message(EXPLICIT),
         &of_file(IMPLICIT)
     )));
-    // Members of a oneof have presence whatever its file says.
+    // Members of a oneof have presence whatever is in its file.
     let member = x(&[9 << 3, 0]);
     let oneof = part(8, &part(1, b"o"));
     assert!(is_null(&file(&member, &oneof, &of_file(IMPLICIT))));

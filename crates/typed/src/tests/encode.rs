@@ -205,7 +205,7 @@ fn a_decoder_reads_what_was_encoded() {
     let batch = decode(&decoder, &values, Mode::Fail).unwrap().batch;
     let again = encoded(&Encoder::json(), &StructArray::from(batch.clone())).unwrap();
     assert_eq!(again, values.map(|value| Some(value.to_vec())));
-    // A slice begins where it says.
+    // A slice begins at its offset.
     let slice = StructArray::from(batch.slice(1, 2));
     assert_eq!(encoded(&Encoder::json(), &slice).unwrap()[0], again[1]);
     let framed = encoded(

@@ -153,7 +153,7 @@ fn columns_that_do_not_fit_the_schema_are_named() {
     );
     assert_eq!(
         encoded(&encoder, &StructArray::new_empty_fields(1, None)).unwrap_err(),
-        "there is no column \"x\", which the Avro schema asks for"
+        "there is no column \"x\", which the Avro schema requires"
     );
     assert!(Encoder::avro("{}", &[]).is_err());
 }

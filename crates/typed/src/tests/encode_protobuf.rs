@@ -35,7 +35,7 @@ fn a_decoder_reads_what_was_encoded() {
         encoded(&inner, &none).unwrap(),
         [Some(b"\0\0\0\0\x07\0".to_vec())]
     );
-    // A message longer than one byte tells.
+    // A text whose length takes two bytes.
     let long = "y".repeat(200);
     let texts = rows(vec![(
         "b",

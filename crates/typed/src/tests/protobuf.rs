@@ -170,7 +170,7 @@ fn another_wire_type_is_an_unknown_field() {
     assert_eq!(batch.column(3).null_count(), 4);
 }
 
-/// Each message is in the next one; a length takes one byte, since each type stands beside the others.
+/// Each message is in the next one; a length takes one byte, since each type is next to the others.
 #[test]
 fn a_message_may_not_be_deeper_than_the_stack() {
     let name = |level: usize| format!("m{level}");

@@ -25,7 +25,7 @@ class Topics:
         validate_only: bool = False,
         timeout: float | None = None,
     ) -> None:
-        """Creates topics.
+        """Create topics.
 
         Args:
             topics: `NewTopic`s; a name alone means a topic with one partition.
@@ -36,13 +36,13 @@ class Topics:
             AlreadyExistsError: A topic of that name exists. `may_be_done` is true if an earlier attempt of this call,
                 whose response was lost, may have created it.
             ClosedError: The client is closed.
-            KafkaError: A broker refused, or none answered in time.
+            KafkaError: A broker refused the request, or none responded in time.
         """
         listed = [topics] if isinstance(topics, (str, NewTopic)) else topics
         self._core.call("create_topics", timeout, topics=listed, validate_only=validate_only).wait()
 
     def delete_topics(self, topics: str | Iterable[str], *, timeout: float | None = None) -> None:
-        """Deletes topics and all their records.
+        """Delete topics and all their records.
 
         Args:
             topics: Names of topics.
@@ -52,12 +52,12 @@ class Topics:
             NotFoundError: No topic of that name exists. `may_be_done` is true if an earlier attempt of this call, whose
                 response was lost, may have deleted it.
             ClosedError: The client is closed.
-            KafkaError: A broker refused, or none answered in time.
+            KafkaError: A broker refused the request, or none responded in time.
         """
         self._core.call("delete_topics", timeout, topics=topics).wait()
 
     def list_topics(self, *, internal: bool = False, timeout: float | None = None) -> list[str]:
-        """Lists the names of all topics, sorted.
+        """List the names of all topics, sorted.
 
         Args:
             internal: Whether to list Kafka's internal topics too.
@@ -65,7 +65,7 @@ class Topics:
 
         Raises:
             ClosedError: The client is closed.
-            KafkaError: A broker refused, or none answered in time.
+            KafkaError: A broker refused the request, or none responded in time.
         """
         topics: list[str] = self._core.call("list_topics", timeout, internal=internal).wait()
         return topics
@@ -73,7 +73,7 @@ class Topics:
     def describe_topics(
         self, topics: str | Iterable[str], *, timeout: float | None = None
     ) -> dict[str, TopicDescription]:
-        """Describes topics and their partitions.
+        """Describe topics and their partitions.
 
         Args:
             topics: Names of topics.
@@ -85,7 +85,7 @@ class Topics:
         Raises:
             NotFoundError: No topic of that name exists.
             ClosedError: The client is closed.
-            KafkaError: A broker refused, or none answered in time.
+            KafkaError: A broker refused the request, or none responded in time.
         """
         described: dict[str, TopicDescription] = self._core.call("describe_topics", timeout, topics=topics).wait()
         return described
@@ -97,7 +97,9 @@ class Topics:
         validate_only: bool = False,
         timeout: float | None = None,
     ) -> None:
-        """Adds partitions to topics (KIP-195, Kafka 1.0 and later). Keys of records may go to other partitions by then.
+        """Add partitions to topics (KIP-195, Kafka 1.0 and later).
+
+        Keys of records may go to other partitions by then.
 
         Args:
             partitions: The number of partitions that a topic is to have, with those that it has, by topic; or
@@ -121,7 +123,9 @@ class Topics:
     def delete_records(
         self, records: Mapping[TopicPartition, int] | Mapping[tuple[str, int], int], *, timeout: float | None = None
     ) -> dict[TopicPartition, int]:
-        """Deletes the records before an offset (KIP-107, Kafka 0.11 and later). Each partition's leader does it.
+        """Delete the records before an offset (KIP-107, Kafka 0.11 and later).
+
+        The requests go to the leader of each partition.
 
         Args:
             records: Offsets by partition; -1 deletes all records that are there.
@@ -146,7 +150,9 @@ class Topics:
         isolation_level: Literal["read_uncommitted", "read_committed"] = "read_uncommitted",
         timeout: float | None = None,
     ) -> dict[TopicPartition, results.ListedOffset]:
-        """Looks up offsets of partitions' logs. Each partition's leader is asked.
+        """Look up offsets of partitions' logs.
+
+        The requests go to the leader of each partition.
 
         Args:
             offsets: What to look for, by partition: `"earliest"`; `"latest"`, the offset after the last record; a time
@@ -165,7 +171,7 @@ class Topics:
             NotFoundError: A topic does not exist.
             UnsupportedError: A leader is too old for what is looked for.
             ClosedError: The client is closed.
-            KafkaError: A broker refused, or none answered in time.
+            KafkaError: A broker refused the request, or none responded in time.
         """
         found: dict[TopicPartition, results.ListedOffset]
         found = self._core.call(
@@ -179,10 +185,10 @@ class Topics:
     def describe_producers(
         self, partitions: Iterable[Partition], *, timeout: float | None = None
     ) -> dict[TopicPartition, list[ProducerState]]:
-        """Tells which idempotent and transactional producers write to partitions (KIP-664, Kafka 2.8 and later).
+        """Describe the idempotent and transactional producers that write to partitions (KIP-664, Kafka 2.8 and later).
 
-        The leader of each partition answers. It forgets a producer that has been idle for long: for a day by default,
-        `producer.id.expiration.ms` of the broker.
+        The request goes to the leader of each partition. It forgets a producer that has been idle for long: for a day
+        by default, `producer.id.expiration.ms` of the broker.
 
         Args:
             partitions: Partitions as `TopicPartition`s or pairs.
@@ -195,7 +201,7 @@ class Topics:
             NotFoundError: A topic or a partition does not exist.
             UnsupportedError: A leader is too old to know.
             ClosedError: The client is closed.
-            KafkaError: A broker refused, or none answered in time.
+            KafkaError: A broker refused the request, or none responded in time.
         """
         described: dict[TopicPartition, list[ProducerState]]
         described = self._core.call("describe_producers", timeout, partitions=partitions).wait()

@@ -27,9 +27,9 @@ class Transactions:
         pattern: str | None = None,
         timeout: float | None = None,
     ) -> results.Rows[TransactionListing]:
-        """Lists the transactional ids that this client may describe, sorted (KIP-664, Kafka 3.0 and later).
+        """List the transactional ids that this client may describe, sorted (KIP-664, Kafka 3.0 and later).
 
-        Every broker answers for those that it coordinates.
+        Every broker returns those that it coordinates.
 
         Args:
             states: Only those whose last transaction is in one of these states, such as `"Ongoing"`.
@@ -43,7 +43,7 @@ class Transactions:
             ArgumentError: There is no such state.
             UnsupportedError: A broker is too old to know, or too old for a filter.
             ClosedError: The client is closed.
-            KafkaError: A broker refused, or one did not answer in time.
+            KafkaError: A broker refused the request, or one did not respond in time.
         """
         found: results.Rows[TransactionListing]
         found = self._core.call(
@@ -59,10 +59,10 @@ class Transactions:
     def describe_transactions(
         self, transactional_ids: str | Iterable[str], *, timeout: float | None = None
     ) -> dict[str, TransactionDescription]:
-        """Describes transactional ids and their last transactions (KIP-664, Kafka 3.0 and later).
+        """Describe transactional ids and their last transactions (KIP-664, Kafka 3.0 and later).
 
-        The coordinator of each transactional id answers. Of the partitions it tells those that this client may
-        describe.
+        The request goes to the coordinator of each transactional id. The result has only those partitions that this
+        client may describe.
 
         Args:
             transactional_ids: Transactional ids.
@@ -77,7 +77,7 @@ class Transactions:
             AuthorizationError: This client may not describe the transactional id.
             UnsupportedError: A coordinator is too old to know.
             ClosedError: The client is closed.
-            KafkaError: A broker refused, or none answered in time.
+            KafkaError: A broker refused the request, or none responded in time.
         """
         described: dict[str, TransactionDescription]
         described = self._core.call("describe_transactions", timeout, transactional_ids=transactional_ids).wait()
@@ -86,7 +86,7 @@ class Transactions:
     def fence_producers(
         self, transactional_ids: str | Iterable[str], *, timeout: float | None = None
     ) -> dict[str, FencedProducer]:
-        """Fences the producers that use transactional ids now (KIP-664, Kafka 0.11 and later).
+        """Fence the producers that use transactional ids now (KIP-664, Kafka 0.11 and later).
 
         What such a producer has open is aborted, also if it was prepared for a two-phase commit, and its next call
         about transactions raises `FencedError`. Each id's coordinator does it. An id that nobody used is made.
@@ -102,14 +102,14 @@ class Transactions:
             AuthorizationError: This client may not write with the transactional id.
             UnsupportedError: A coordinator is too old for transactions.
             ClosedError: The client is closed.
-            KafkaError: A broker refused, or none answered in time.
+            KafkaError: A broker refused the request, or none responded in time.
         """
         fenced: dict[str, FencedProducer]
         fenced = self._core.call("fence_producers", timeout, transactional_ids=transactional_ids).wait()
         return fenced
 
     def force_terminate_transaction(self, transactional_id: str, *, timeout: float | None = None) -> None:
-        """Aborts what a transactional id has open, also what was prepared (KIP-939), and fences its producer.
+        """Abort what a transactional id has open, also what was prepared (KIP-939), and fence its producer.
 
         Args:
             transactional_id: The transactional id.
@@ -119,7 +119,7 @@ class Transactions:
             AuthorizationError: This client may not write with the transactional id.
             UnsupportedError: The coordinator is too old for transactions.
             ClosedError: The client is closed.
-            KafkaError: A broker refused, or none answered in time.
+            KafkaError: A broker refused the request, or none responded in time.
         """
         self._core.call("fence_producers", timeout, transactional_ids=transactional_id).wait()
 
@@ -132,9 +132,9 @@ class Transactions:
         coordinator_epoch: int = -1,
         timeout: float | None = None,
     ) -> None:
-        """Aborts a transaction that hangs in a partition because its coordinator knows nothing of it (KIP-664).
+        """Abort a transaction that hangs in a partition because its coordinator knows nothing of it (KIP-664).
 
-        `describe_producers` tells the producer, and both epochs. For a transaction that its coordinator knows, see
+        `describe_producers` returns the producer, and both epochs. For a transaction that its coordinator knows, see
         `force_terminate_transaction`: to abort such a one here tears it.
 
         Args:
@@ -151,7 +151,7 @@ class Transactions:
             FencedError: The producer has another epoch by now.
             UnsupportedError: The leader is too old for transactions.
             ClosedError: The client is closed.
-            KafkaError: A broker refused, or none answered in time.
+            KafkaError: A broker refused the request, or none responded in time.
         """
         self._core.call(
             "abort_transaction",
@@ -169,12 +169,12 @@ class Transactions:
         open_for: float = 900.0,
         timeout: float | None = None,
     ) -> results.Rows[results.HangingTransaction]:
-        """Finds transactions that are open in a partition, and that nobody will end (KIP-664, Kafka 3.0 and later).
+        """Find transactions that are open in a partition, and that nobody will end (KIP-664, Kafka 3.0 and later).
 
         Such a transaction keeps readers of committed records from going on. `abort_transaction` ends it.
 
         Args:
-            topics: Only in these topics; None for all, which asks the leader of every partition.
+            topics: Only in these topics; None for all, which sends a request to the leader of every partition.
             open_for: Only those whose last record is older than these seconds; the default is the longest that brokers
                 let a transaction be open by default, `transaction.max.timeout.ms`.
             timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `default.api.timeout.ms`.
@@ -183,7 +183,7 @@ class Transactions:
             NotFoundError: A topic does not exist.
             UnsupportedError: A broker is too old to know.
             ClosedError: The client is closed.
-            KafkaError: A broker refused, or one did not answer in time.
+            KafkaError: A broker refused the request, or one did not respond in time.
         """
         found: results.Rows[results.HangingTransaction]
         found = self._core.call(

@@ -26,7 +26,7 @@ class Cluster:
         include_fenced_brokers: bool = False,
         timeout: float | None = None,
     ) -> ClusterDescription:
-        """Describes the cluster: its id, its controller and its brokers (KIP-700).
+        """Describe the cluster: its id, its controller and its brokers (KIP-700).
 
         Brokers before Kafka 2.8 return it as metadata, without fenced brokers.
 
@@ -40,7 +40,7 @@ class Cluster:
         Raises:
             UnsupportedError: The brokers are too old for `include_fenced_brokers`.
             ClosedError: The client is closed.
-            KafkaError: A broker refused, or none answered in time.
+            KafkaError: A broker refused the request, or none responded in time.
         """
         described: ClusterDescription = await self._core.call(
             "describe_cluster",
@@ -57,7 +57,7 @@ class Cluster:
         *,
         timeout: float | None = None,
     ) -> dict[TopicPartition, None]:
-        """Elects leaders of partitions (KIP-183, Kafka 2.2 and later; unclean KIP-460, Kafka 2.4).
+        """Elect leaders of partitions (KIP-183, Kafka 2.2 and later; unclean KIP-460, Kafka 2.4).
 
         Args:
             election: `"PREFERRED"` elects the first replica; `"UNCLEAN"` a replica that may have lost records, where no
@@ -86,7 +86,7 @@ class Cluster:
         allow_replication_factor_change: bool = True,
         timeout: float | None = None,
     ) -> None:
-        """Moves replicas of partitions to other brokers (KIP-455, Kafka 2.4 and later).
+        """Move replicas of partitions to other brokers (KIP-455, Kafka 2.4 and later).
 
         The call returns when the move has begun; `list_partition_reassignments` lists what is under way.
 
@@ -113,7 +113,7 @@ class Cluster:
     async def list_partition_reassignments(
         self, partitions: Iterable[Partition] | None = None, *, timeout: float | None = None
     ) -> dict[TopicPartition, results.PartitionReassignment]:
-        """Lists replicas that are moving (KIP-455, Kafka 2.4 and later).
+        """List replicas that are moving (KIP-455, Kafka 2.4 and later).
 
         Args:
             partitions: Only these partitions, as `TopicPartition`s or pairs; None for all.
@@ -126,7 +126,7 @@ class Cluster:
             AuthorizationError: This client may not describe the cluster.
             UnsupportedError: The brokers are too old.
             ClosedError: The client is closed.
-            KafkaError: A broker refused, or none answered in time.
+            KafkaError: A broker refused the request, or none responded in time.
         """
         found: dict[TopicPartition, results.PartitionReassignment]
         found = await self._core.call("list_partition_reassignments", timeout, partitions=partitions)
@@ -135,7 +135,7 @@ class Cluster:
     async def describe_log_dirs(
         self, brokers: Iterable[int] | None = None, *, timeout: float | None = None
     ) -> dict[int, list[results.LogDir]]:
-        """Describes the folders of brokers' logs and the replicas in them (KIP-113, Kafka 1.0 and later).
+        """Describe the folders of brokers' logs and the replicas in them (KIP-113, Kafka 1.0 and later).
 
         Args:
             brokers: Ids of brokers; None for all.
@@ -148,7 +148,7 @@ class Cluster:
             ArgumentError: There is no such broker.
             AuthorizationError: This client may not describe the cluster.
             ClosedError: The client is closed.
-            KafkaError: A broker refused, or none answered in time.
+            KafkaError: A broker refused the request, or none responded in time.
         """
         found: dict[int, list[results.LogDir]]
         found = await self._core.call("describe_log_dirs", timeout, brokers=None if brokers is None else list(brokers))
@@ -157,7 +157,7 @@ class Cluster:
     async def describe_replica_log_dirs(
         self, replicas: Iterable[results.TopicPartitionReplica], *, timeout: float | None = None
     ) -> dict[results.TopicPartitionReplica, results.ReplicaLogDir]:
-        """Finds the folders of replicas (KIP-113, Kafka 1.0 and later).
+        """Find the folders of replicas (KIP-113, Kafka 1.0 and later).
 
         Args:
             replicas: `TopicPartitionReplica`s.
@@ -170,7 +170,7 @@ class Cluster:
             ArgumentError: There is no such broker.
             AuthorizationError: This client may not describe the cluster.
             ClosedError: The client is closed.
-            KafkaError: A broker refused, or none answered in time.
+            KafkaError: A broker refused the request, or none responded in time.
         """
         found: dict[results.TopicPartitionReplica, results.ReplicaLogDir]
         found = await self._core.call("describe_replica_log_dirs", timeout, replicas=list(replicas))
@@ -179,7 +179,7 @@ class Cluster:
     async def alter_replica_log_dirs(
         self, assignments: Mapping[results.TopicPartitionReplica, str], *, timeout: float | None = None
     ) -> None:
-        """Moves replicas to other folders of their brokers (KIP-113, Kafka 1.0 and later).
+        """Move replicas to other folders of their brokers (KIP-113, Kafka 1.0 and later).
 
         The call returns when the move has begun; `describe_replica_log_dirs` shows how far it is.
 
@@ -192,7 +192,7 @@ class Cluster:
             ArgumentError: There is no such broker.
             AuthorizationError: This client may not alter the cluster.
             ClosedError: The client is closed.
-            KafkaError: A broker refused, or none answered in time.
+            KafkaError: A broker refused the request, or none responded in time.
         """
         rows = [SimpleNamespace(replica=replica, path=path) for replica, path in assignments.items()]
         await self._core.call("alter_replica_log_dirs", timeout, assignments=rows)
@@ -200,7 +200,7 @@ class Cluster:
     async def list_topic_sizes(
         self, topics: str | Iterable[str] | None = None, *, timeout: float | None = None
     ) -> results.Rows[results.TopicSize]:
-        """Lists what the logs of topics take on all brokers, from `describe_log_dirs`.
+        """List the sizes of the logs of topics on all brokers, from `describe_log_dirs`.
 
         Args:
             topics: Only these topics; None for all.
@@ -212,7 +212,7 @@ class Cluster:
         Raises:
             AuthorizationError: This client may not describe the cluster.
             ClosedError: The client is closed.
-            KafkaError: A broker refused, or one did not answer in time.
+            KafkaError: A broker refused the request, or one did not respond in time.
         """
         found: results.Rows[results.TopicSize]
         found = await self._core.call("list_topic_sizes", timeout, topics=topics)
@@ -221,7 +221,7 @@ class Cluster:
     async def describe_features(
         self, *, broker: int | None = None, timeout: float | None = None
     ) -> results.FeatureMetadata:
-        """Describes the features of the cluster (KIP-584, Kafka 2.4 and later).
+        """Describe the features of the cluster (KIP-584, Kafka 2.4 and later).
 
         Args:
             broker: The id of the broker to ask (KIP-1120); None for any.
@@ -231,7 +231,7 @@ class Cluster:
             ArgumentError: There is no such broker.
             UnsupportedError: The broker is too old.
             ClosedError: The client is closed.
-            KafkaError: A broker refused, or none answered in time.
+            KafkaError: A broker refused the request, or none responded in time.
         """
         found: results.FeatureMetadata = await self._core.call("describe_features", timeout, broker=broker)
         return found
@@ -243,7 +243,9 @@ class Cluster:
         validate_only: bool = False,
         timeout: float | None = None,
     ) -> None:
-        """Changes the levels of features (KIP-584, Kafka 2.7 and later). Brokers since Kafka 4.0 change all or none.
+        """Change the levels of features (KIP-584, Kafka 2.7 and later).
+
+        Brokers since Kafka 4.0 change all or none.
 
         Args:
             updates: Levels by feature, which only rise; or `FeatureUpdate`s, which may also lower a level.
@@ -263,7 +265,7 @@ class Cluster:
         await self._core.call("update_features", timeout, updates=rows, validate_only=validate_only)
 
     async def describe_metadata_quorum(self, *, timeout: float | None = None) -> results.QuorumInfo:
-        """Describes the quorum of the controllers (KIP-836, Kafka 3.3 and later with KRaft).
+        """Describe the quorum of the controllers (KIP-836, Kafka 3.3 and later with KRaft).
 
         Args:
             timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `default.api.timeout.ms`.
@@ -272,7 +274,7 @@ class Cluster:
             AuthorizationError: This client may not describe the cluster.
             UnsupportedError: The brokers have no quorum, or are too old.
             ClosedError: The client is closed.
-            KafkaError: A broker refused, or none answered in time.
+            KafkaError: A broker refused the request, or none responded in time.
         """
         found: results.QuorumInfo = await self._core.call("describe_metadata_quorum", timeout)
         return found
@@ -286,7 +288,7 @@ class Cluster:
         cluster_id: str | None = None,
         timeout: float | None = None,
     ) -> None:
-        """Makes a controller a voter of the quorum (KIP-853, Kafka 3.9 and later).
+        """Add a controller as a voter of the quorum (KIP-853, Kafka 3.9 and later).
 
         Args:
             voter_id: The id of the controller.
@@ -317,7 +319,7 @@ class Cluster:
         cluster_id: str | None = None,
         timeout: float | None = None,
     ) -> None:
-        """Makes a controller vote no more (KIP-853, Kafka 3.9 and later).
+        """Remove a controller from the voters of the quorum (KIP-853, Kafka 3.9 and later).
 
         Args:
             voter_id: The id of the controller.
@@ -327,7 +329,8 @@ class Cluster:
 
         Raises:
             AuthorizationError: This client may not alter the cluster.
-            KafkaError: `name` is `"VOTER_NOT_FOUND"` if it is none, `"UNSUPPORTED_VERSION"` if the quorum is static.
+            KafkaError: `name` is `"VOTER_NOT_FOUND"` if it does not vote, `"UNSUPPORTED_VERSION"` if the quorum is
+                static.
             ClosedError: The client is closed.
         """
         await self._core.call(
@@ -339,7 +342,7 @@ class Cluster:
         )
 
     async def unregister_broker(self, broker: int, *, timeout: float | None = None) -> None:
-        """Forgets a broker that is gone for good (KIP-631, Kafka 2.8 and later with KRaft).
+        """Unregister a broker that is gone for good (KIP-631, Kafka 2.8 and later with KRaft).
 
         Args:
             broker: Its id.
@@ -353,7 +356,7 @@ class Cluster:
         await self._core.call("unregister_broker", timeout, broker=broker)
 
     async def unregister_controller(self, controller: int, *, timeout: float | None = None) -> None:
-        """Forgets a controller that is gone for good (Kafka 4.4 and later).
+        """Unregister a controller that is gone for good (Kafka 4.4 and later).
 
         Args:
             controller: Its id.
@@ -363,7 +366,7 @@ class Cluster:
             AuthorizationError: This client may not alter the cluster.
             UnsupportedError: The brokers are too old.
             ClosedError: The client is closed.
-            KafkaError: A broker refused, or none answered in time.
+            KafkaError: A broker refused the request, or none responded in time.
         """
         await self._core.call("unregister_controller", timeout, controller=controller)
 
@@ -376,7 +379,7 @@ class Cluster:
         broker: int | None = None,
         timeout: float | None = None,
     ) -> dict[str, Any]:
-        """Sends any request of Kafka's protocol, once, and returns the response as it is.
+        """Send any request of Kafka's protocol, once, and return the response as it is.
 
         Both are in the JSON of Kafka's own converters, as in `ottla.protocol`: names begin with a small letter, and
         bytes are base64. The response may hold error codes, which are not raised.
@@ -392,7 +395,7 @@ class Cluster:
             ArgumentError: There is no such API or broker, or the message does not fit it.
             UnsupportedError: The broker does not speak the version.
             ClosedError: The client is closed.
-            KafkaError: No broker answered in time. `may_be_done` is true if the request was sent.
+            KafkaError: No broker responded in time. `may_be_done` is true if the request was sent.
 
         Example:
             ```python

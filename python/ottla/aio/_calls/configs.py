@@ -30,7 +30,9 @@ class Configs:
         include_documentation: bool = False,
         timeout: float | None = None,
     ) -> dict[results.ConfigResource, list[results.ConfigEntry]]:
-        """Describes configurations (KIP-133, Kafka 0.11 and later). A broker is asked for its own.
+        """Describe configurations (KIP-133, Kafka 0.11 and later).
+
+        A broker's configuration is requested from that broker.
 
         Args:
             resources: Topics, brokers and the like as `ConfigResource`s or pairs, such as `("TOPIC", "flights")`; one
@@ -47,9 +49,9 @@ class Configs:
             NotFoundError: A topic does not exist.
             AuthorizationError: This client may not describe the configuration.
             ArgumentError: There is no such broker.
-            ValueError: A type is none of Kafka's.
+            ValueError: Kafka has no such type.
             ClosedError: The client is closed.
-            KafkaError: A broker refused, or none answered in time.
+            KafkaError: A broker refused the request, or none responded in time.
         """
         described: dict[results.ConfigResource, list[results.ConfigEntry]]
         described = await self._core.call(
@@ -69,7 +71,7 @@ class Configs:
         validate_only: bool = False,
         timeout: float | None = None,
     ) -> None:
-        """Changes configurations, and leaves the others as they are (KIP-339, Kafka 2.3 and later).
+        """Change configurations, and leave the others as they are (KIP-339, Kafka 2.3 and later).
 
         Args:
             changes: By resource, such as `("TOPIC", "flights")`: values by name, where None goes back to the default;
@@ -81,7 +83,7 @@ class Configs:
             NotFoundError: A topic does not exist.
             AuthorizationError: This client may not alter the configuration.
             KafkaError: `name` is `"INVALID_CONFIG"` for a name or value that brokers refuse.
-            ValueError: A type or an operation is none of Kafka's.
+            ValueError: Kafka has no such type or operation.
             UnsupportedError: The broker is older than Kafka 2.3.
             ClosedError: The client is closed.
         """
@@ -95,11 +97,11 @@ class Configs:
     async def list_config_resources(
         self, types: str | Iterable[str] = (), *, timeout: float | None = None
     ) -> results.Rows[results.ConfigResource]:
-        """Lists resources that can have a configuration (KIP-1142, Kafka 4.1 and later).
+        """List resources that can have a configuration (KIP-1142, Kafka 4.1 and later).
 
         Args:
             types: Only resources of these types, such as `"GROUP"`; none for all. Brokers since Kafka 3.7 list
-                `"CLIENT_METRICS"` (KIP-1000), which Java's `listClientMetricsResources` asks for.
+                `"CLIENT_METRICS"` (KIP-1000), as Java's `listClientMetricsResources` does.
             timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `default.api.timeout.ms`.
 
         Returns:
@@ -107,9 +109,9 @@ class Configs:
 
         Raises:
             UnsupportedError: The broker is too old.
-            ValueError: A type is none of Kafka's.
+            ValueError: Kafka has no such type.
             ClosedError: The client is closed.
-            KafkaError: A broker refused, or none answered in time.
+            KafkaError: A broker refused the request, or none responded in time.
         """
         found: results.Rows[results.ConfigResource]
         found = await self._core.call("list_config_resources", timeout, types=types)

@@ -33,7 +33,9 @@ class Groups:
         protocol_types: str | Iterable[str] = (),
         timeout: float | None = None,
     ) -> results.Rows[GroupListing]:
-        """Lists the groups that this client may see, sorted by id. Every broker answers for those that it coordinates.
+        """List the groups that this client may see, sorted by id.
+
+        Every broker returns those that it coordinates.
 
         Without the permission to describe the cluster these are the groups that this client may describe.
 
@@ -51,7 +53,7 @@ class Groups:
         Raises:
             UnsupportedError: A broker is older than Kafka 0.9, or too old for a filter.
             ClosedError: The client is closed.
-            KafkaError: A broker refused, or one did not answer in time.
+            KafkaError: A broker refused the request, or one did not respond in time.
         """
         groups: results.Rows[GroupListing]
         groups = await self._core.call(
@@ -66,9 +68,9 @@ class Groups:
         include_authorized_operations: bool = False,
         timeout: float | None = None,
     ) -> dict[str, GroupDescription]:
-        """Describes groups of the classic and of the consumer protocol (KIP-848), and their members.
+        """Describe groups of the classic and of the consumer protocol (KIP-848), and their members.
 
-        The coordinator of each group answers. For groups that it does not know as classic ones it is asked again.
+        The request goes to the coordinator of each group. A second request describes groups that are not classic ones.
 
         Args:
             groups: Ids of groups.
@@ -84,7 +86,7 @@ class Groups:
             AuthorizationError: This client may not describe the group.
             UnsupportedError: A broker is older than Kafka 0.9.
             ClosedError: The client is closed.
-            KafkaError: A broker refused, or none answered in time.
+            KafkaError: A broker refused the request, or none responded in time.
         """
         described: dict[str, GroupDescription] = await self._core.call(
             "describe_groups", timeout, groups=groups, include_authorized_operations=include_authorized_operations
@@ -98,7 +100,7 @@ class Groups:
         include_authorized_operations: bool = False,
         timeout: float | None = None,
     ) -> dict[str, GroupDescription]:
-        """Describes share groups and their members (KIP-932, Kafka 4.1 and later).
+        """Describe share groups and their members (KIP-932, Kafka 4.1 and later).
 
         Args:
             groups: Ids of groups.
@@ -113,7 +115,7 @@ class Groups:
             AuthorizationError: This client may not describe the group.
             UnsupportedError: A broker is too old for share groups.
             ClosedError: The client is closed.
-            KafkaError: A broker refused, or none answered in time.
+            KafkaError: A broker refused the request, or none responded in time.
         """
         described: dict[str, GroupDescription] = await self._core.call(
             "describe_share_groups",
@@ -130,7 +132,7 @@ class Groups:
         include_authorized_operations: bool = False,
         timeout: float | None = None,
     ) -> dict[str, results.StreamsGroupDescription]:
-        """Describes groups of Kafka Streams, their topologies and their members (KIP-1071, Kafka 4.1 and later).
+        """Describe groups of Kafka Streams, their topologies and their members (KIP-1071, Kafka 4.1 and later).
 
         Args:
             groups: Ids of groups.
@@ -145,7 +147,7 @@ class Groups:
             AuthorizationError: This client may not describe the group.
             UnsupportedError: A broker is too old for such groups.
             ClosedError: The client is closed.
-            KafkaError: A broker refused, or none answered in time.
+            KafkaError: A broker refused the request, or none responded in time.
         """
         described: dict[str, results.StreamsGroupDescription] = await self._core.call(
             "describe_streams_groups",
@@ -156,7 +158,7 @@ class Groups:
         return described
 
     async def delete_groups(self, groups: str | Iterable[str], *, timeout: float | None = None) -> None:
-        """Deletes groups without members, of any type, with their committed offsets (KIP-229, Kafka 1.1 and later).
+        """Delete groups without members, of any type, with their committed offsets (KIP-229, Kafka 1.1 and later).
 
         Args:
             groups: Ids of groups.
@@ -178,7 +180,9 @@ class Groups:
         require_stable: bool = False,
         timeout: float | None = None,
     ) -> dict[str, dict[TopicPartition, OffsetAndMetadata | None]]:
-        """Lists the offsets that groups have committed. Groups of Kafka Streams have them too.
+        """List the offsets that groups have committed.
+
+        Groups of Kafka Streams have them too.
 
         Args:
             groups: Ids of groups, for all of their offsets (Kafka 0.10.2 and later); or the wanted partitions by group.
@@ -194,7 +198,7 @@ class Groups:
             AuthorizationError: This client may not describe the group.
             UnsupportedError: The coordinator is too old for what is wanted.
             ClosedError: The client is closed.
-            KafkaError: A broker refused, or none answered in time.
+            KafkaError: A broker refused the request, or none responded in time.
         """
         found: dict[str, dict[TopicPartition, OffsetAndMetadata | None]]
         found = await self._core.call(
@@ -203,7 +207,7 @@ class Groups:
         return found
 
     async def alter_group_offsets(self, group: str, offsets: Offsets, *, timeout: float | None = None) -> None:
-        """Commits offsets for a group that has no members.
+        """Commit offsets for a group that has no members.
 
         Args:
             group: The id of the group. One that does not exist is created.
@@ -221,7 +225,7 @@ class Groups:
     async def delete_group_offsets(
         self, group: str, partitions: Iterable[Partition], *, timeout: float | None = None
     ) -> None:
-        """Deletes committed offsets of topics that no member subscribes to (KIP-496, Kafka 2.4 and later).
+        """Delete committed offsets of topics that no member subscribes to (KIP-496, Kafka 2.4 and later).
 
         Args:
             group: The id of the group.
@@ -244,7 +248,7 @@ class Groups:
         reason: str = "removed by an administrator",
         timeout: float | None = None,
     ) -> None:
-        """Removes members from a group of the classic protocol (KIP-345, Kafka 2.4 and later).
+        """Remove members from a group of the classic protocol (KIP-345, Kafka 2.4 and later).
 
         A member that still runs joins again.
 
@@ -274,7 +278,7 @@ class Groups:
         *,
         timeout: float | None = None,
     ) -> dict[str, dict[TopicPartition, results.ShareGroupOffset]]:
-        """Lists where share groups begin to read (KIP-932, Kafka 4.1 and later).
+        """List where share groups begin to read (KIP-932, Kafka 4.1 and later).
 
         Args:
             groups: Ids of groups, for all partitions that they read; or the wanted partitions by group.
@@ -288,7 +292,7 @@ class Groups:
             AuthorizationError: This client may not describe the group.
             UnsupportedError: A broker is too old.
             ClosedError: The client is closed.
-            KafkaError: A broker refused, or none answered in time.
+            KafkaError: A broker refused the request, or none responded in time.
         """
         found: dict[str, dict[TopicPartition, results.ShareGroupOffset]]
         found = await self._core.call("list_share_group_offsets", timeout, groups=arguments.group_queries(groups))
@@ -301,7 +305,7 @@ class Groups:
         *,
         timeout: float | None = None,
     ) -> None:
-        """Sets where a share group without members begins to read (KIP-932, Kafka 4.1 and later).
+        """Set where a share group without members begins to read (KIP-932, Kafka 4.1 and later).
 
         Args:
             group: The id of the group.
@@ -320,7 +324,7 @@ class Groups:
     async def delete_share_group_offsets(
         self, group: str, topics: str | Iterable[str], *, timeout: float | None = None
     ) -> None:
-        """Makes a share group without members forget topics (KIP-932, Kafka 4.1 and later).
+        """Delete topics from the offsets of a share group without members (KIP-932, Kafka 4.1 and later).
 
         Args:
             group: The id of the group.
@@ -342,7 +346,7 @@ class Groups:
         isolation_level: Literal["read_uncommitted", "read_committed"] = "read_uncommitted",
         timeout: float | None = None,
     ) -> results.Rows[results.GroupLag]:
-        """Lists how far groups are behind: each partition that a group has an offset for, or that a member reads.
+        """List the lag of groups, for each partition that a group has an offset for, or that a member reads.
 
         Args:
             groups: Ids of groups of the classic or of the consumer protocol.
@@ -356,7 +360,7 @@ class Groups:
             NotFoundError: There is no such group.
             AuthorizationError: This client may not describe a group or a topic.
             ClosedError: The client is closed.
-            KafkaError: A broker refused, or none answered in time.
+            KafkaError: A broker refused the request, or none responded in time.
         """
         rows: results.Rows[results.GroupLag]
         rows = await self._core.call("lag", timeout, groups=groups, read_committed=isolation_level == "read_committed")
@@ -377,7 +381,7 @@ class Groups:
         dry_run: bool = False,
         timeout: float | None = None,
     ) -> results.Rows[results.OffsetReset]:
-        """Moves the offsets of a group that has no members.
+        """Move the offsets of a group that has no members.
 
         What would be outside of a log moves to its nearest end.
 
@@ -396,7 +400,7 @@ class Groups:
             Each partition with its old and its new offset.
 
         Raises:
-            ArgumentError: Neither `to` nor `shift` says where to, or both do; or there is no offset to shift.
+            ArgumentError: Neither `to` nor `shift` is given, or both are; or there is no offset to shift.
             NotFoundError: A topic does not exist.
             KafkaError: `name` is `"UNKNOWN_MEMBER_ID"` while the group has members.
             ClosedError: The client is closed.

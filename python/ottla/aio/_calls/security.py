@@ -20,7 +20,7 @@ class Security:
     async def describe_acls(
         self, acl_filter: results.AclFilter | None = None, *, timeout: float | None = None
     ) -> results.Rows[results.AclBinding]:
-        """Lists rules of access control lists (Kafka 0.11 and later).
+        """List rules of access control lists (Kafka 0.11 and later).
 
         Args:
             acl_filter: Which; None for all.
@@ -32,7 +32,7 @@ class Security:
         Raises:
             AuthorizationError: This client may not describe the cluster.
             KafkaError: `name` is `"SECURITY_DISABLED"` if the brokers have no authorizer.
-            ValueError: A type, an operation or a permission is none of Kafka's.
+            ValueError: Kafka has no such type, operation or permission.
             ClosedError: The client is closed.
         """
         found: results.Rows[results.AclBinding]
@@ -42,7 +42,9 @@ class Security:
     async def create_acls(
         self, acls: results.AclBinding | Iterable[results.AclBinding], *, timeout: float | None = None
     ) -> None:
-        """Adds rules to access control lists (Kafka 0.11 and later). A rule that is there stays.
+        """Add rules to access control lists (Kafka 0.11 and later).
+
+        A rule that is there stays.
 
         Args:
             acls: Rules, one or several.
@@ -51,7 +53,7 @@ class Security:
         Raises:
             AuthorizationError: This client may not alter the cluster.
             KafkaError: `name` is `"SECURITY_DISABLED"` if the brokers have no authorizer.
-            ValueError: A type, an operation or a permission is none of Kafka's.
+            ValueError: Kafka has no such type, operation or permission.
             ClosedError: The client is closed.
         """
         rows = [acls] if isinstance(acls, results.AclBinding) else list(acls)
@@ -60,7 +62,7 @@ class Security:
     async def delete_acls(
         self, filters: results.AclFilter | Iterable[results.AclFilter], *, timeout: float | None = None
     ) -> dict[results.AclFilter, results.Rows[results.AclBinding]]:
-        """Deletes rules of access control lists (Kafka 0.11 and later).
+        """Delete rules of access control lists (Kafka 0.11 and later).
 
         Args:
             filters: Which, one or several.
@@ -72,7 +74,7 @@ class Security:
         Raises:
             AuthorizationError: This client may not alter the cluster.
             KafkaError: `name` is `"SECURITY_DISABLED"` if the brokers have no authorizer.
-            ValueError: A type, an operation or a permission is none of Kafka's.
+            ValueError: Kafka has no such type, operation or permission.
             ClosedError: The client is closed.
         """
         rows = [filters] if isinstance(filters, results.AclFilter) else list(filters)
@@ -83,7 +85,7 @@ class Security:
     async def describe_user_scram_credentials(
         self, users: str | Iterable[str] | None = None, *, timeout: float | None = None
     ) -> dict[str, list[results.ScramCredential]]:
-        """Describes which credentials for SCRAM users have (KIP-554, Kafka 2.7 and later).
+        """Describe the SCRAM credentials of users (KIP-554, Kafka 2.7 and later).
 
         Args:
             users: Names of users; None for all that have a credential.
@@ -97,7 +99,7 @@ class Security:
             AuthorizationError: This client may not describe the cluster.
             UnsupportedError: The brokers are too old.
             ClosedError: The client is closed.
-            KafkaError: A broker refused, or none answered in time.
+            KafkaError: A broker refused the request, or none responded in time.
         """
         if users is not None:
             users = [users] if isinstance(users, str) else list(users)
@@ -113,7 +115,7 @@ class Security:
         *,
         timeout: float | None = None,
     ) -> None:
-        """Sets and deletes credentials for SCRAM (KIP-554, Kafka 2.7 and later).
+        """Set and delete credentials for SCRAM (KIP-554, Kafka 2.7 and later).
 
         Args:
             alterations: `ScramUpsertion`s and `ScramDeletion`s. Of a user and a mechanism there is one.
@@ -136,7 +138,7 @@ class Security:
         strict: bool = False,
         timeout: float | None = None,
     ) -> results.Rows[results.ClientQuota]:
-        """Describes quotas of users, client ids and addresses (KIP-546, Kafka 2.6 and later).
+        """Describe quotas of users, client ids and addresses (KIP-546, Kafka 2.6 and later).
 
         Args:
             entity: Only entities with these names by type, such as `{"user": "alice"}`: None is the default of a type,
@@ -151,7 +153,7 @@ class Security:
             AuthorizationError: This client may not describe the cluster's configuration.
             UnsupportedError: The brokers are too old.
             ClosedError: The client is closed.
-            KafkaError: A broker refused, or none answered in time.
+            KafkaError: A broker refused the request, or none responded in time.
         """
         found: results.Rows[results.ClientQuota]
         found = await self._core.call(
@@ -166,7 +168,7 @@ class Security:
         validate_only: bool = False,
         timeout: float | None = None,
     ) -> None:
-        """Changes quotas of users, client ids and addresses (KIP-546, Kafka 2.6 and later).
+        """Change quotas of users, client ids and addresses (KIP-546, Kafka 2.6 and later).
 
         Args:
             alterations: Pairs of an entity, such as `{"user": "alice"}`, and its quotas by name, such as
@@ -178,8 +180,8 @@ class Security:
             AuthorizationError: This client may not alter the cluster's configuration.
             UnsupportedError: The brokers are too old.
             ClosedError: The client is closed.
-            KafkaError: A broker refused, or none answered in time. Keys of `failures` are tuples of pairs, such as
-                `(("user", "alice"),)`.
+            KafkaError: A broker refused the request, or none responded in time. Keys of `failures` are tuples of pairs,
+                such as `(("user", "alice"),)`.
         """
         rows = arguments.quota_alterations(alterations)
         await self._core.call("alter_client_quotas", timeout, alterations=rows, validate_only=validate_only)
@@ -192,12 +194,12 @@ class Security:
         max_lifetime: float | None = None,
         timeout: float | None = None,
     ) -> DelegationToken:
-        """Creates a delegation token (KIP-48, KIP-373).
+        """Create a delegation token (KIP-48, KIP-373).
 
         Args:
             owner: Type and name of whom it stands for, such as `("User", "alice")`; None for this client itself. For
                 another, this client needs the permission to create tokens for it, and brokers of Kafka 3.3 or later.
-            renewers: Types and names of who may renew it, beside its owner.
+            renewers: Types and names of who may renew it, besides its owner.
             max_lifetime: Seconds that it lives at most; None for as long as the broker allows.
             timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `default.api.timeout.ms`.
 
@@ -207,7 +209,7 @@ class Security:
         Raises:
             UnsupportedError: The broker is older than Kafka 1.1.
             ClosedError: The client is closed.
-            KafkaError: A broker refused, or none answered in time.
+            KafkaError: A broker refused the request, or none responded in time.
         """
         lifetime = milliseconds("max_lifetime", max_lifetime)
         made: DelegationToken = await self._core.call(
@@ -218,7 +220,7 @@ class Security:
     async def renew_delegation_token(
         self, token: DelegationToken | bytes, period: float | None = None, *, timeout: float | None = None
     ) -> int:
-        """Makes a delegation token live longer.
+        """Renew a delegation token.
 
         Args:
             token: The token, or its HMAC.
@@ -230,7 +232,7 @@ class Security:
 
         Raises:
             ClosedError: The client is closed.
-            KafkaError: A broker refused, or none answered in time.
+            KafkaError: A broker refused the request, or none responded in time.
         """
         hmac = token if isinstance(token, bytes) else token.hmac
         millis = milliseconds("period", period)
@@ -240,7 +242,7 @@ class Security:
     async def expire_delegation_token(
         self, token: DelegationToken | bytes, period: float | None = None, *, timeout: float | None = None
     ) -> int:
-        """Makes a delegation token end.
+        """Expire a delegation token.
 
         Args:
             token: The token, or its HMAC.
@@ -252,7 +254,7 @@ class Security:
 
         Raises:
             ClosedError: The client is closed.
-            KafkaError: A broker refused, or none answered in time.
+            KafkaError: A broker refused the request, or none responded in time.
         """
         hmac = token if isinstance(token, bytes) else token.hmac
         millis = milliseconds("period", period)
@@ -262,7 +264,7 @@ class Security:
     async def describe_delegation_tokens(
         self, owners: Iterable[tuple[str, str]] | None = None, *, timeout: float | None = None
     ) -> list[DelegationToken]:
-        """Describes the delegation tokens that this client may see, with their secrets.
+        """Describe the delegation tokens that this client may see, with their secrets.
 
         Args:
             owners: Types and names of owners; None for all.
@@ -270,7 +272,7 @@ class Security:
 
         Raises:
             ClosedError: The client is closed.
-            KafkaError: A broker refused, or none answered in time.
+            KafkaError: A broker refused the request, or none responded in time.
         """
         wanted = None if owners is None else list(owners)
         found: list[DelegationToken]

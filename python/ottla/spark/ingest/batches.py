@@ -49,7 +49,10 @@ class Batches:
         self.refused = False
 
     def of(self, query: str) -> None:
-        """Set the query's id. Spark reports it only when the query has started, and the first batch waits for it."""
+        """Set the query's id.
+
+        Spark reports it only when the query has started, and the first batch waits for it.
+        """
         self._query = query
         self._known.set()
 

@@ -66,7 +66,10 @@ def partitions(file: str) -> tuple[str, ...] | None:
 
 
 def changed(before: DataType, now: DataType, name: str = "") -> Iterator[str]:
-    """The columns, at any depth, that have another type now. Columns may come and go."""
+    """The columns, at any depth, that have another type now.
+
+    Columns may come and go.
+    """
     if isinstance(before, StructType) and isinstance(now, StructType):
         kept = {field.name: field.dataType for field in before.fields}
         for field in now.fields:

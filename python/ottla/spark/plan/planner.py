@@ -43,7 +43,7 @@ class Log(Protocol):
         """The first offset that each partition still holds."""
 
     def latest(self, partitions: list[Partition]) -> Offsets:
-        """The offset after the last record of each partition that may be read."""
+        """Return the offset after the last record of each partition that may be read."""
 
     def at_times(self, times: Offsets) -> dict[Partition, int | None]:
         """The first offset of each partition whose record is at or after a time; None without one.

@@ -1,7 +1,7 @@
 """What a stream remembers of the topics and logs that it reads, so that others in their place are noticed.
 
 A checkpoint holds offsets and nothing else, so that either source can take it up, and an offset fits another topic of
-the same name as well as it fits the old one. So a query remembers beside it the id of each topic (KIP-516), and of each
+the same name as well as it fits the old one. So a query also stores the id of each topic (KIP-516), and of each
 partition the last record before the offset where it stands, with the epoch of the leader that wrote it (KIP-320).
 Over restarts `checkpoint` keeps it for `stream_kafka`, and `topic_history_file` for `format("ottla")`.
 """

@@ -37,7 +37,10 @@ _idle: IdleClients[_Key, Any] = IdleClients(IDLE)
 
 @contextmanager
 def consumer(options: ReadOptions) -> Iterator[Consumer]:
-    """A consumer for one use. After an error it is closed, else kept for the next use in this process."""
+    """A consumer for one use.
+
+    After an error it is closed, else kept for the next use in this process.
+    """
     with _lent(Consumer, options, _consumer, lambda client: client.assign([])) as client:
         yield client
 

@@ -52,7 +52,10 @@ class CommitListener(StreamingQueryListener):
         """The last batch was committed."""
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: ARG002
-        """The last batch was committed. A connection stays open only from batch to batch."""
+        """The last batch was committed.
+
+        A connection stays open only from batch to batch.
+        """
         close_idle(self._options)
 
     def _reads(self, offsets: Offsets) -> bool:

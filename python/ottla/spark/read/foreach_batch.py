@@ -51,7 +51,7 @@ def stream_kafka(
     A batch is processed at least once: one whose `write` did not come to its end is given again after a restart, with
     the same number and the same records, so that a table which remembers numbers (Delta's `txnVersion`) has it once.
 
-    From Spark 4.0 on, `format("ottla")` with `foreachBatch` does the same, and Spark's own page shows its progress. The
+    Since Spark 4.0, `format("ottla")` with `foreachBatch` does the same, and Spark's own page shows its progress. The
     folder `checkpoint` is laid out as Spark's, so the stream can move there and back; a query that uses the folder must
     be stopped first.
 

@@ -98,7 +98,7 @@ class KafkaLog:
             return _offsets(client.beginning_offsets(_topic_partitions(partitions)))
 
     def latest(self, partitions: list[Partition]) -> Offsets:
-        """The offset after the last record of each partition that may be read."""
+        """Return the offset after the last record of each partition that may be read."""
         with self._deleted_is_named(), consumer(self._options) as client:
             return _offsets(client.end_offsets(_topic_partitions(partitions)))
 

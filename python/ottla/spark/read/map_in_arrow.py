@@ -34,7 +34,7 @@ def read_kafka(
     ```
 
     Where the read begins and ends is decided now, not when the frame is used: an action that is repeated reads the same
-    records. From Spark 4.0 on, `format("ottla")` does the same, can be used from SQL, and needs no pandas.
+    records. Since Spark 4.0, `format("ottla")` does the same, can be used from SQL, and needs no pandas.
 
     Args:
         spark: The session.

@@ -9,7 +9,7 @@ from ottla.spark.shared.offsets import Offsets, from_json
 
 
 def offsets_behind_latest(source: Any) -> dict[str, float]:
-    """How many offsets a source of a streaming query had still to read at the end of a batch.
+    """Return how many offsets a source of a streaming query had still to read at the end of a batch.
 
     Spark's own Kafka source puts these three into its progress, where Spark takes no metrics from Python sources. They
     are found again from the offsets, which both report. Nothing is reported before Spark 4.2.

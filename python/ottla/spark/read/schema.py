@@ -1,6 +1,6 @@
 """The columns of a frame, and what has to be decoded for them: decided once, on the driver.
 
-A typed value stands in the column `value` as a struct, beside the columns of the record, or its fields are columns of
+A typed value stands in the column `value` as a struct, next to the columns of the record, or its fields are columns of
 their own (`value.flatten`). The user's schema, from `.schema(...)`, wins; else options or a registry know one.
 """
 

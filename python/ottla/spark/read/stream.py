@@ -111,7 +111,10 @@ class StreamReader(Picklable, DataSourceStreamReader):
         return self._planner().within_limits(start, latest, self._patience)
 
     def commit(self, end: OffsetsJson) -> None:
-        """Commit the offsets to the group of the option, if any. Spark calls this when the next batch begins."""
+        """Commit the offsets to the group of the option, if any.
+
+        Spark calls this when the next batch begins.
+        """
         if self._options.commit_group is not None:
             commit(self._options, self._options.commit_group, from_json(end))
 

@@ -47,7 +47,10 @@ class IdleClients(Generic[K, C]):
         return None
 
     def keep(self, key: K, client: C) -> None:
-        """Keep a client for the next task. It has nothing to send."""
+        """Keep a client for the next task.
+
+        It has nothing to send.
+        """
         with self._changed:
             self._entries.append((key, client, time.monotonic()))
             if not self._closing:

@@ -29,7 +29,9 @@ UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, 
 def lowered(
     options: Mapping[str, str], known: Iterable[str], what: str = "property of a consumer", prefix: str = PREFIX
 ) -> dict[str, str]:
-    """The options with their names in lower case, bare. One that is not known and has not this prefix is refused.
+    """The options with their names in lower case, bare.
+
+    One that is not known and has not this prefix is refused.
 
     Args:
         options: As Spark hands them over.
@@ -79,7 +81,7 @@ def _without_java(properties: Mapping[str, str]) -> dict[str, str]:
     ]
     if unused:
         listed = ", ".join(f"{PREFIX}{name}" for name in unused)
-        LOG.warning("ottla loads no classes of Java's and does without them, which leaves %s unused", listed)
+        LOG.warning("ottla loads no Java classes and ignores %s", listed)
     return {name: value for name, value in properties.items() if name not in unused}
 
 

@@ -46,7 +46,10 @@ class _Token(NamedTuple):
 
 
 def names_in(columns: str) -> list[str]:
-    """The names of columns. Types of one word are as good as names here, and so are texts of comments."""
+    """The names of columns.
+
+    Types of one word are as good as names here, and so are texts of comments.
+    """
     depth, begins, found = 0, True, []
     for token in _tokens(columns):
         if begins:
@@ -57,7 +60,9 @@ def names_in(columns: str) -> list[str]:
 
 
 def check(columns: str) -> None:
-    """Refuse what Spark's parser surely refuses, in words about this text. Spark's own show another one.
+    """Refuse what Spark's parser surely refuses, in words about this text.
+
+    Spark's own show another one.
 
     Raises:
         SqlError: It is not columns.

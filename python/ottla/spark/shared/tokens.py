@@ -58,7 +58,9 @@ def check(properties: Mapping[str, str]) -> None:
 
 
 def fetch(properties: _Properties) -> "Token | None":
-    """The token for tasks that begin now; None if no function is named. For the driver.
+    """The token for tasks that begin now; None if no function is named.
+
+    For the driver.
 
     Raises:
         AuthenticationError: The function cannot be imported, raised, or returned no token.
@@ -75,7 +77,9 @@ def fetch(properties: _Properties) -> "Token | None":
 
 
 def give(properties: _Properties, spans: Iterable[Range]) -> list[Range]:
-    """Ranges as tasks get them: with the token. For the driver.
+    """Ranges as tasks get them: with the token.
+
+    For the driver.
 
     Raises:
         AuthenticationError: As by `fetch`.

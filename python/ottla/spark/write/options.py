@@ -68,7 +68,9 @@ class WriteOptions:
     token: "Token | None" = field(default=None, repr=False)
 
     def with_token(self) -> "WriteOptions":
-        """The options as tasks get them. For the driver.
+        """The options as tasks get them.
+
+        For the driver.
 
         Raises:
             AuthenticationError: There is no token.

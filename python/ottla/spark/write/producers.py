@@ -30,7 +30,9 @@ _idle: IdleClients[_Key, Producer] = IdleClients(IDLE)
 
 
 def check(options: WriteOptions) -> None:
-    """Refuse properties that no producer takes, before tasks run. Properties of security are left to the tasks.
+    """Refuse properties that no producer takes, before tasks run.
+
+    Properties of security are left to the tasks.
 
     Raises:
         ValueError: One is unknown or has a value that is not allowed; the message names it.
@@ -50,7 +52,10 @@ def check(options: WriteOptions) -> None:
 
 @contextmanager
 def producer(options: WriteOptions) -> Iterator[Producer]:
-    """A producer for one task. After an error it is closed with what it holds, else kept for the next one."""
+    """A producer for one task.
+
+    After an error it is closed with what it holds, else kept for the next one.
+    """
     key = (options.bootstrap, options.properties)
     client = _idle.take(key) or _make(*key)
     try:

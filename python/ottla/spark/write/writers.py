@@ -99,7 +99,9 @@ def send(options: WriteOptions, columns: Columns, given: Iterable["pa.RecordBatc
 
 
 def deliver(client: "Producer", options: WriteOptions, columns: Columns, given: Iterable["pa.RecordBatch"]) -> int:
-    """Send rows by a producer; they are delivered when this returns. Gives their number.
+    """Send rows by a producer; they are delivered when this returns.
+
+    It returns their number.
 
     The producer's buffer (`buffer.memory`) bounds the pending records, and so the batches that are held for their keys
     too.

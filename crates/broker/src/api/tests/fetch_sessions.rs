@@ -4,7 +4,8 @@ use ottla_protocol::messages::fetch_request::{FetchPartition, FetchTopic, Forgot
 
 use super::*;
 
-/// What an answer says: its code, and of each partition its number, code, high watermark and bytes of records.
+/// The content of a response: its code, and of each partition its number, code, high watermark and
+/// bytes of records.
 type Said = (i16, Vec<(i32, i16, i64, usize)>);
 
 /// A consumer that names partitions of "t" by name or by id.

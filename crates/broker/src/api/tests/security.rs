@@ -1,4 +1,4 @@
-//! What an unauthorised client is told by each API, and the APIs of ACLs, quotas and SCRAM users.
+//! The errors of each API for an unauthorised client, and the APIs of ACLs, quotas and SCRAM users.
 
 use ottla_protocol::Ints;
 use ottla_protocol::messages::alter_client_quotas_request as alter_quotas;

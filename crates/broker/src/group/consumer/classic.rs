@@ -1,8 +1,10 @@
 //! Members of the classic protocol in a consumer group, as while a group changes over member by member (KIP-848).
 //!
-//! Such a member joins, syncs and sends heartbeats as ever. But nobody leads, JoinGroup is answered at once, and its generation is
-//! its own epoch: a heartbeat tells it to join again when there is something to give up or to get. Instead of the time to give
-//! partitions up it has one to join in, since a heartbeat told it to, and one to sync in, since it has joined.
+//! Such a member joins, syncs and sends heartbeats as ever. But the group has no leader, JoinGroup
+//! gets its response at once, and the member's generation is its own epoch: the response to a
+//! heartbeat makes it join again when there are partitions to revoke or to get. Instead of a
+//! timeout to revoke partitions, it has one to join after such a response, and one to sync after it
+//! has joined.
 
 use std::time::Instant;
 
@@ -222,7 +224,7 @@ impl ConsumerGroup {
         let known = known.map(|(known, _)| known.clone());
         let seat = known.filter(|known| known != id);
         if let Some(mut seat) = seat.and_then(|known| self.take(&known)) {
-            // What it is to have it is told anew, whatever the other process had come to.
+            // Its assignment is sent again, whatever the other process had come to.
             seat.member.epoch = 0;
             seat.member.previous_epoch = 0;
             self.members.insert(id.to_owned(), seat);
@@ -230,7 +232,8 @@ impl ConsumerGroup {
         }
     }
 
-    /// Takes over what a member says of itself. Gives whether it subscribes to something else than before.
+    /// Takes over what a member sends about itself. Returns whether it subscribes to something else
+    /// than before.
     fn take_over(&mut self, join: &Join, id: &str, subscription: Subscription) -> bool {
         let seat = self.members.entry(id.to_owned()).or_default();
         let member = &mut seat.member;
@@ -343,7 +346,8 @@ impl Seat {
         })
     }
 
-    /// It is told to join again, and has its rebalance timeout for that from the first time on.
+    /// It has to join again, and has its rebalance timeout for that, counted from the first notice
+    /// on.
     fn must_join(&mut self, now: Instant) {
         let by = now + milliseconds(self.member.rebalance_timeout_ms);
         self.join_by.get_or_insert(by);

@@ -201,7 +201,7 @@ impl ConsumerGroup {
 
     /// Takes a record over. The sessions of members begin with [`ConsumerGroup::begin_sessions`].
     pub(in crate::group) fn restore(&mut self, record: StoredConsumer) {
-        // What was read is kept, and a new group says that nothing is.
+        // What was read is stored already, although a new group is marked as not stored.
         self.changed.clear();
         match (record.key, record.value) {
             (_, Some(Value::Group(value))) => {
@@ -232,7 +232,7 @@ impl ConsumerGroup {
             (Key::Pattern(expression), _) => {
                 self.resolved.remove(&expression);
             }
-            // A member that goes has its other records removed beside this one.
+            // A member that goes has its other records removed besides this one.
             (Key::Group | Key::TargetGroup | Key::Target(_) | Key::Current(_), _) => {}
         }
     }

@@ -1,13 +1,13 @@
-//! One member of a consumer group, and how it comes from what it has to what it shall have.
+//! One member of a consumer group, and how its assignment comes to its target.
 //!
 //! ```text
-//!                  something to give up                       given up
+//!                  something to revoke                        revoked
 //!     ┌────────┐ ────────────────────────▶ ┌──────────┐ ────────────────────┐
 //!     │ Stable │                           │ Revoking │                     ▼
 //!     └────────┘ ◀──────────┐              └──────────┘        next epoch, with what is free of the target
 //!         │                 │ all is free                                   │
 //!         │  nothing to     │              ┌─────────┐                      │ others still hold some of it
-//!         └─ give up ──────▶└───────────── │ Waiting │ ◀────────────────────┘
+//!         └─ revoke ───────▶└───────────── │ Waiting │ ◀────────────────────┘
 //!                                          └─────────┘
 //! ```
 
@@ -22,7 +22,7 @@ use crate::group::embedded::Subscription;
 
 /// Partitions by topic, each with the epoch in which the member got it (KIP-1251).
 pub(super) type Held = BTreeMap<Uuid, BTreeMap<i32, i32>>;
-/// The partitions that a member says it has, by topic.
+/// The partitions that a member reports as its own, by topic.
 pub(crate) type Owned = Vec<(Uuid, Vec<i32>)>;
 
 /// The epoch of a static member that is away.
@@ -32,7 +32,7 @@ pub(super) const AWAY: i32 = -2;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stage {
     Stable = 0,
-    /// It has to give up partitions before it comes to the next epoch.
+    /// It has to revoke partitions before it comes to the next epoch.
     Revoking = 1,
     /// It is in the epoch, and others still hold partitions that are to be its own.
     Waiting = 2,
@@ -64,7 +64,7 @@ pub(super) struct Member {
     pub(super) previous_epoch: i32,
     pub(super) stage: Stage,
     pub(super) assigned: Held,
-    /// What it was told to give up, and may still have.
+    /// The partitions that it has to revoke, and may still have.
     pub(super) revoking: Held,
     /// `None`: it speaks the consumer protocol.
     pub(super) classic: Option<Classic>,
@@ -120,12 +120,12 @@ pub(super) struct Aim<'a> {
     pub(super) topics: &'a BTreeSet<Uuid>,
     /// Did it just change them?
     pub(super) resubscribed: bool,
-    /// What it says it has, if it says so.
+    /// The partitions that it reports as its own, if it reports any.
     pub(super) owned: Option<&'a Owned>,
 }
 
 impl Aim<'_> {
-    /// Whether the member may still have some of these, for all that it says.
+    /// Whether the member may still have some of these, by its own report.
     fn owns_any(&self, partitions: &Held) -> bool {
         let Some(owned) = self.owned else {
             return true;
@@ -193,7 +193,7 @@ impl Member {
         each.all(|(topic, partition)| has(&self.assigned, topic, partition))
     }
 
-    /// What it is told of an epoch, or a generation, that is not its own.
+    /// The error code for an epoch, or a generation, that is not its own.
     pub(super) fn stale(&self) -> ErrorCode {
         match self.classic {
             Some(_) => ErrorCode::ILLEGAL_GENERATION,
@@ -210,7 +210,8 @@ impl Member {
         }
     }
 
-    /// Moves on towards `aim`. `is_free` says of a partition whether no other member has it. Gives whether anything changed.
+    /// Moves on towards `aim`. `is_free` returns whether no other member has a partition. Returns
+    /// whether anything changed.
     pub(super) fn reconcile(&mut self, aim: &Aim<'_>, is_free: impl Fn(Uuid, i32) -> bool) -> bool {
         let holds_on = match self.stage {
             Stage::Stable => self.epoch == aim.epoch,
@@ -267,7 +268,8 @@ impl Member {
                 if has(&assigned, *topic, *partition) {
                     continue;
                 }
-                // What it was told to give up is free only once it is known to have done so.
+                // Partitions that it has to revoke are free only once it is known to have revoked
+                // them.
                 if has(&self.revoking, *topic, *partition) || !is_free(*topic, *partition) {
                     waits = true;
                 } else {

@@ -1,11 +1,12 @@
 //! One group of the consumer protocol (KIP-848), as a state machine without clock or sockets.
 //!
-//! Members say in heartbeats what they subscribe to and what they have; the group says what they shall have. Three numbers
+//! Members send their subscriptions and partitions in heartbeats; the group assigns partitions. Three numbers
 //! order it all, as in Kafka:
 //!
 //! * the group's epoch grows when a member comes or goes, subscribes to something else, or a topic changes;
 //! * the target assignment has the epoch of the group that it was made for;
-//! * a member has the epoch of the target that it has come to. Before that it gives up what others shall have, and says so.
+//! * a member has the epoch of the target that it has come to. Before that it revokes the
+//!   partitions that others shall have, and reports it.
 //!
 //! ```text
 //!   ┌───────┐  a member   ┌───────────┐  a heartbeat   ┌─────────────┐  all members have    ┌────────┐
@@ -15,9 +16,10 @@
 //!                               └─────────────────────────────┴─────── the epoch grows ─────────┘
 //! ```
 //!
-//! Timers, all in [`ConsumerGroup::deadline`]: each member's session, and how long it may take to give up partitions.
+//! Timers, all in [`ConsumerGroup::deadline`]: each member's session, and how long it may take to
+//! revoke partitions.
 //!
-//! Members may also speak the classic protocol; what they ask is in [`classic`].
+//! Members may also speak the classic protocol; their requests are in [`classic`].
 
 pub(super) mod assignor;
 mod classic;
@@ -63,7 +65,7 @@ pub(crate) struct Migration {
 }
 
 impl Migration {
-    /// What `group.consumer.migration.policy` says.
+    /// The policy of a value of `group.consumer.migration.policy`.
     pub(crate) fn named(policy: &str) -> Self {
         Self {
             upgrades: matches!(policy, "bidirectional" | "upgrade"),
@@ -96,14 +98,14 @@ pub(crate) struct Beat {
     pub(crate) client_host: String,
 }
 
-/// The answer to a [`Beat`] that went through.
+/// The reply to a [`Beat`] that went through.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Beaten {
     pub(crate) member: String,
     pub(crate) epoch: i32,
     /// `None`: it left.
     pub(crate) heartbeat: Option<Duration>,
-    /// `None`: it has what it was told last.
+    /// `None`: the member has its newest assignment.
     pub(crate) assignment: Option<Owned>,
 }
 
@@ -129,7 +131,7 @@ pub(crate) struct Seen<'a> {
     pub(crate) may_describe: &'a dyn Fn(&str) -> bool,
 }
 
-/// What ConsumerGroupDescribe says of a group.
+/// What ConsumerGroupDescribe returns of a group.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ConsumerDescription {
     pub(crate) state: &'static str,
@@ -168,7 +170,7 @@ pub(super) struct ConsumerGroup {
     members: BTreeMap<String, Seat>,
     /// What the expressions of members stand for.
     resolved: BTreeMap<String, Resolved>,
-    /// What is to be kept anew.
+    /// What is to be stored again.
     changed: BTreeSet<Key>,
 }
 
@@ -177,11 +179,12 @@ pub(super) struct ConsumerGroup {
 struct Seat {
     member: Member,
     target: Target,
-    /// `None`: it was read back, and begins anew.
+    /// `None`: it was read back, and begins again.
     session_ends: Option<Instant>,
-    /// When it must have given up what it was told to.
+    /// When it must have revoked the partitions that it has to revoke.
     revoked_by: Option<Instant>,
-    /// When it must have joined again, as it was told to; and when it must have synced, since it joined. Of a classic member.
+    /// When it must have joined again, after the notice; and when it must have synced, since it
+    /// joined. Of a classic member.
     join_by: Option<Instant>,
     sync_by: Option<Instant>,
 }
@@ -314,7 +317,7 @@ impl ConsumerGroup {
         }
         let seat = self.members.get(id).ok_or(ErrorCode::UNKNOWN_MEMBER_ID)?;
         let member = &seat.member;
-        // What it had got by then it has not given up: nobody else can have committed meanwhile.
+        // It has not revoked partitions that it got by this epoch: nobody else can have committed.
         let may = |(topic, partition): (Option<Uuid>, i32)| {
             let got = topic.and_then(|topic| member.got(topic, partition));
             got.is_some_and(|got| epoch >= got)
@@ -410,7 +413,8 @@ impl ConsumerGroup {
         self.members.values().flat_map(Seat::timers).min()
     }
 
-    /// Removes who is not heard of, holds on to what it shall give up, or does not join or sync as it should.
+    /// Removes members that send no heartbeats, do not revoke partitions, or do not join or sync in
+    /// time.
     pub(super) fn advance(&mut self, rules: &ConsumerRules, catalogue: &Catalogue, now: Instant) {
         let gone = |seat: &Seat| seat.timers().any(|by| by <= now);
         let ids = self.members.iter().filter(|(_, seat)| gone(seat));
@@ -480,7 +484,7 @@ impl ConsumerGroup {
         self.members.entry(beat.member.clone()).or_default();
     }
 
-    /// Takes over what a member says of itself.
+    /// Takes over what a member sends about itself.
     fn subscribe(&mut self, beat: &Beat) -> Change {
         let Some(seat) = self.members.get_mut(&beat.member) else {
             return Change::default();
@@ -556,7 +560,7 @@ impl ConsumerGroup {
         catalogue.hash(names.chain(matched).collect())
     }
 
-    /// Decides anew who shall have what, if that is due.
+    /// Computes the target assignment again, if that is due.
     fn make_target(&mut self, rules: &ConsumerRules, catalogue: &Catalogue, now: Instant) {
         let next = self.assigned_at.map(|at| at + rules.assignment_interval);
         if self.assignment_epoch >= self.epoch || next.is_some_and(|next| next > now) {
@@ -716,7 +720,7 @@ impl ConsumerGroup {
         Some(seat)
     }
 
-    /// All of a member is to be kept anew.
+    /// All of a member is to be stored again.
     fn mark(&mut self, id: &str) {
         let id = || id.to_owned();
         self.changed
@@ -779,7 +783,8 @@ fn unknown(member: &str, group: &str) -> Refused {
     Refused::new(ErrorCode::UNKNOWN_MEMBER_ID, message)
 }
 
-/// A member may be behind by one answer that was lost, if it has nothing that it was not given.
+/// A member may be behind by one response that was lost, if it has no partition that it was not
+/// assigned.
 fn check_epoch(member: &Member, beat: &Beat) -> Result<(), Refused> {
     let owned = beat.owned.as_ref();
     let lost_an_answer = beat.epoch == member.previous_epoch
@@ -788,7 +793,7 @@ fn check_epoch(member: &Member, beat: &Beat) -> Result<(), Refused> {
         return Ok(());
     }
     let message = format!(
-        "the member \"{}\" is in epoch {}, not {}: it must give up its partitions and join again",
+        "the member \"{}\" is in epoch {}, not {}: it must abandon its partitions and join again",
         beat.member, member.epoch, beat.epoch
     );
     Err(Refused::new(ErrorCode::FENCED_MEMBER_EPOCH, message))

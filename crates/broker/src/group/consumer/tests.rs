@@ -28,7 +28,7 @@ struct Bench {
 }
 
 impl Bench {
-    /// A coordinator of a cluster with the topic "t" of so many partitions.
+    /// A coordinator of a cluster with the topic "t" of `partitions` partitions.
     fn new(partitions: i32) -> Self {
         Self::with_rules(partitions, |_| {})
     }
@@ -92,7 +92,7 @@ impl Bench {
         self.send(beat).unwrap_err().code
     }
 
-    /// The member's epoch, and its partitions of "t" if it is told.
+    /// The member's epoch, and its partitions of "t" if it gets any.
     fn told(&mut self, beat: &Beat) -> (i32, Option<Vec<i32>>) {
         let beaten = self.send(beat).unwrap();
         (beaten.epoch, beaten.assignment.map(|it| of(&it, T)))
@@ -179,7 +179,7 @@ fn static_join(member: &str) -> Beat {
     }
 }
 
-/// "a" has given up half of what it had to "b", which has it.
+/// "a" has revoked half of its partitions for "b", which has them.
 fn settled() -> Bench {
     let mut bench = Bench::new(4);
     bench.send(&join("a")).unwrap();
@@ -253,14 +253,14 @@ fn an_epoch_that_is_not_the_members_own_is_fenced() {
     let mut bench = settled();
     assert_eq!(bench.code(&beat("a", 4)), ErrorCode::FENCED_MEMBER_EPOCH);
     assert_eq!(bench.code(&beat("a", 2)), ErrorCode::FENCED_MEMBER_EPOCH);
-    // The answer with the epoch was lost: what it has is what it was given.
+    // The response with the epoch was lost: what it has is what it was given.
     assert_eq!(bench.told(&owning("a", 2, &[0])).0, 3);
     assert_eq!(
         bench.code(&owning("a", 2, &[0, 2])),
         ErrorCode::FENCED_MEMBER_EPOCH
     );
     assert_eq!(bench.code(&beat("x", 2)), ErrorCode::UNKNOWN_MEMBER_ID);
-    // It may always begin anew.
+    // It may always begin again.
     assert_eq!(bench.told(&join("a")), (3, Some(vec![0, 1])));
     let mut elsewhere = beat("a", 3);
     elsewhere.group = "other".to_owned();
@@ -318,7 +318,7 @@ fn new_partitions_and_topics_are_noticed() {
         (beaten.epoch, of(&beaten.assignment.unwrap(), U)),
         (4, vec![0, 1])
     );
-    // A topic that is gone is given up.
+    // A topic that is gone is revoked.
     bench.topics(&[("t", T, 3)]);
     assert_eq!(bench.told(&beat("a", 4)), (4, Some(vec![0, 1, 2])));
     assert_eq!(bench.told(&owning("a", 4, &[0, 1, 2])), (5, None));

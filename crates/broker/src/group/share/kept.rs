@@ -158,7 +158,7 @@ impl ShareGroup {
 
     /// Takes a record over. The sessions of members begin with [`ShareGroup::begin_sessions`].
     pub(in crate::group) fn restore(&mut self, record: StoredShare) {
-        // What was read is kept, and a new group says that nothing is.
+        // What was read is stored already, although a new group is marked as not stored.
         self.changed.clear();
         match (record.key, record.value) {
             (_, Some(Value::Group(value))) => {
@@ -192,7 +192,7 @@ impl ShareGroup {
             (Key::Member(id), _) => {
                 self.members.remove(&id);
             }
-            // A member that goes has its other records removed beside this one.
+            // A member that goes has its other records removed besides this one.
             (Key::Group | Key::TargetGroup | Key::Target(_) | Key::Current(_), _) => {}
         }
     }

@@ -51,7 +51,7 @@ pub(crate) struct ShareBeat {
     pub(crate) client_host: String,
 }
 
-/// What ShareGroupDescribe says of a group.
+/// What ShareGroupDescribe returns of a group.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ShareDescription {
     pub(crate) state: &'static str,
@@ -80,7 +80,7 @@ pub(super) struct ShareGroup {
     /// `None`: the next target may come at once.
     assigned_at: Option<Instant>,
     members: BTreeMap<String, Member>,
-    /// What is to be kept anew.
+    /// What is to be stored again.
     changed: BTreeSet<Key>,
 }
 
@@ -94,7 +94,7 @@ struct Member {
     previous_epoch: i32,
     assigned: Target,
     target: Target,
-    /// `None`: it was read back, and begins anew.
+    /// `None`: it was read back, and begins again.
     session_ends: Option<Instant>,
 }
 
@@ -132,7 +132,7 @@ impl ShareGroup {
         let assignment_epoch = self.assignment_epoch;
         let member = self.members.get_mut(&beat.member);
         let member = member.ok_or_else(|| unknown(beat))?;
-        // What the member was told last may not have come.
+        // The last response to the member may not have arrived.
         let mut tells = beat.epoch != member.epoch || beat.names.is_some();
         if member.epoch != assignment_epoch {
             member.previous_epoch = member.epoch;
@@ -235,18 +235,19 @@ impl ShareGroup {
             }
             return Ok(());
         };
-        // It may be behind by one answer that was lost.
+        // It may be behind by one response that was lost.
         if [JOINS, member.epoch, member.previous_epoch].contains(&beat.epoch) {
             return Ok(());
         }
         let message = format!(
-            "the member \"{}\" is in epoch {}, not {}: it must give up its partitions and join again",
+            "the member \"{}\" is in epoch {}, not {}: it must abandon its partitions and join again",
             beat.member, member.epoch, beat.epoch
         );
         Err(Refused::new(ErrorCode::FENCED_MEMBER_EPOCH, message))
     }
 
-    /// Takes over what a member says of itself. Gives whether it subscribes to something else.
+    /// Takes over what a member sends about itself. Returns whether it subscribes to something
+    /// else.
     fn subscribe(&mut self, beat: &ShareBeat) -> bool {
         let is_new = !self.members.contains_key(&beat.member);
         let member = self.members.entry(beat.member.clone()).or_default();
@@ -281,7 +282,7 @@ impl ShareGroup {
         catalogue.hash(names.collect())
     }
 
-    /// Decides anew who shall have what, if that is due.
+    /// Computes the target assignment again, if that is due.
     fn make_target(&mut self, rules: &ShareRules, catalogue: &Catalogue, now: Instant) {
         let next = self.assigned_at.map(|at| at + rules.assignment_interval);
         if self.assignment_epoch >= self.epoch || next.is_some_and(|next| next > now) {

@@ -23,7 +23,7 @@ struct Bench {
 }
 
 impl Bench {
-    /// A coordinator of a cluster with the topic "t" of so many partitions.
+    /// A coordinator of a cluster with the topic "t" of `partitions` partitions.
     fn new(partitions: i32) -> Self {
         let config = GroupConfig {
             initial_rebalance_delay: Duration::ZERO,
@@ -105,7 +105,7 @@ impl Bench {
     }
 }
 
-/// The epochs are those that Kafka 4.4.0 told in the same steps.
+/// The epochs are those that Kafka 4.4.0 returned in the same steps.
 #[test]
 fn members_come_to_the_epoch_of_the_group_and_go() {
     let mut bench = Bench::new(2);

@@ -1,8 +1,9 @@
 //! What a group keeps in the offsets topic, and a group that was read back from there.
 //!
-//! A group is written when its leader has assigned, when nobody is left, and when a static member gets another id; so a
-//! coordinator that takes over knows the last generation that had its assignments. A rebalance that was under way begins
-//! anew: who waited in it is told of the new coordinator, and joins there.
+//! A group is written when its leader has assigned, when nobody is left, and when a static member
+//! gets another id; so a coordinator that takes over knows the last generation that had its
+//! assignments. A rebalance that was under way begins again: its waiting members get the new
+//! coordinator, and join there.
 
 use std::time::Duration;
 

@@ -154,10 +154,10 @@ impl Verifiers {
         }
     }
 
-    /// The mechanisms of a listener: those that were asked for, or all that somebody can get through.
+    /// The mechanisms of a listener: those that were requested, or all that have a user.
     ///
     /// # Errors
-    /// One that was asked for has nobody to let in, or there is none at all.
+    /// A requested mechanism has no user, or there is no mechanism at all.
     pub(crate) fn mechanisms(&self, asked: Option<&[Mechanism]>) -> Result<Vec<Mechanism>, String> {
         let Some(asked) = asked else {
             let possible = Mechanism::ALL

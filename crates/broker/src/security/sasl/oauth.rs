@@ -1,7 +1,7 @@
 //! OAUTHBEARER (RFC 7628): `n,[a=NAME],^Aauth=Bearer TOKEN^A[KEY=VALUE^A...]^A`, where ^A is the byte 1.
 //!
-//! A token that is not taken is answered with JSON, as a challenge; the client confirms that with one byte 1, and then the
-//! exchange has failed.
+//! A token that is not accepted gets JSON as a challenge. The client confirms that with one byte 1,
+//! and then the exchange has failed.
 //!
 //! With AWS keys it also takes the tokens of Amazon's signer libraries: a presigned URL in base64url.
 

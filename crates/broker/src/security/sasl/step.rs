@@ -17,6 +17,6 @@ pub(crate) enum Step {
     Continue(Vec<u8>),
     /// It is through, and gets this last token.
     Done(Vec<u8>, Authenticated),
-    /// It is not who it says; this is told to it.
+    /// The client could not prove its identity; it gets this text.
     Failed(String),
 }

@@ -44,7 +44,7 @@ fn append(log: &mut Log, pairs: &[Pair<'_>]) {
         .unwrap();
 }
 
-/// Compacts all that may be; says whether there was anything.
+/// Compacts all that may be; returns whether there was anything.
 fn clean(log: &mut Log, now: i64) -> bool {
     let end = log.bounds().end;
     match log.compaction(end, now) {

@@ -14,7 +14,7 @@ const BATCH: usize = PIECE / 4 + 1;
 
 /// Notes who decodes, and how far.
 struct Notes {
-    /// What each chunk says that it holds.
+    /// The size that each chunk reports.
     bytes: usize,
     /// More are refused.
     most_bytes: usize,

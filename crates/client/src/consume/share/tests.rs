@@ -212,7 +212,7 @@ fn a_batch_of_which_much_cannot_be_shown_is_released_in_the_end() {
     assert_eq!(gone[MOST_ALONE], (MOST_ALONE as i64, 99, RELEASED));
 }
 
-/// A reader that decodes beside the poll only, and panics the first time.
+/// A reader that decodes only in parallel to the poll, and panics the first time.
 #[derive(Default)]
 struct Panics {
     reader: Reader,

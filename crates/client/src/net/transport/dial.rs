@@ -1,4 +1,5 @@
-//! Opens connections: straight to a host, or through a proxy; to all of a host's addresses, until one answers.
+//! Opens connections: straight to a host, or through a proxy; to all of a host's addresses, until
+//! one connects.
 
 use std::io;
 use std::net::SocketAddr;
@@ -13,10 +14,11 @@ use super::clock::{deadline, timeout_at};
 use super::stream::{ReadHalf, WriteHalf, say, tcp};
 use super::{proxy, resolve};
 
-/// After this an address that did not answer is no longer waited for alone: the next one is tried beside it (RFC 8305).
+/// After this time without a response from an address, the next address is tried in parallel (RFC
+/// 8305).
 const STAGGER: Duration = Duration::from_millis(250);
 
-/// A connection to a broker, as far as can be told.
+/// A connection to a broker, as far as is known.
 #[derive(Debug)]
 pub(crate) struct Dialled {
     pub(crate) halves: (ReadHalf, WriteHalf),
@@ -73,8 +75,8 @@ async fn through(
     Ok(stream)
 }
 
-/// Connects to the first address that answers. They are tried in their order, one family after the other; the next one
-/// begins when the last has failed, or after a moment.
+/// Connects to the first address that responds. They are tried in their order, one family after the
+/// other; the next one begins when the last has failed, or after a moment.
 async fn any_of(
     addresses: Vec<SocketAddr>,
     config: &Config,

@@ -1,5 +1,6 @@
-//! Asks a proxy for a connection: SOCKS5 (RFC 1928, RFC 1929) or HTTP's CONNECT (RFC 9110, 9.3.6). Own code, since
-//! async-http-proxy reads a line without end into memory, and what follows the answer too; tokio-socks would save sixty lines.
+//! Requests a connection from a proxy: SOCKS5 (RFC 1928, RFC 1929) or HTTP's CONNECT (RFC 9110,
+//! 9.3.6). Own code, since async-http-proxy reads a line without end into memory, and what follows
+//! the response too; tokio-socks would save sixty lines.
 //!
 //! ```text
 //!  SOCKS5   greeting ──▶ ◀── method ── (user, password ──▶ ◀── status) ── CONNECT ──▶ ◀── reply │ the broker's bytes
@@ -16,7 +17,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use super::stream::say;
 
-/// The most bytes of an HTTP proxy's answer.
+/// The most bytes of an HTTP proxy's response.
 const MOST_OF_ANSWER: usize = 16 << 10;
 
 /// Where the connection is to lead.
@@ -24,7 +25,7 @@ const MOST_OF_ANSWER: usize = 16 << 10;
 pub(super) enum Target {
     /// To a host that the proxy looks up.
     Name(String, u16),
-    /// To the first of these: a proxy takes one, and says nothing of the others.
+    /// To the first of these: a proxy takes one address, and the others are unused.
     Addresses(Vec<SocketAddr>),
 }
 
@@ -150,7 +151,7 @@ async fn socks5<S: AsyncRead + AsyncWrite + Unpin>(
         }
         _ => {
             return Err(unreachable(
-                "its answer names an address of an unknown kind",
+                "its reply has an address of an unknown type",
             ));
         }
     }
@@ -160,7 +161,7 @@ async fn socks5<S: AsyncRead + AsyncWrite + Unpin>(
 /// A text with its length before it.
 fn push(bytes: &mut Vec<u8>, text: &str) -> Result<(), Error> {
     let length = u8::try_from(text.len())
-        .map_err(|_| unreachable("a name is longer than the 255 bytes that SOCKS5 has room for"))?;
+        .map_err(|_| unreachable("a name is longer than 255 bytes, the limit of SOCKS5"))?;
     bytes.push(length);
     bytes.extend_from_slice(text.as_bytes());
     Ok(())
@@ -201,7 +202,7 @@ fn refusal(reply: u8) -> String {
         3 => "the network cannot be reached".to_owned(),
         4 => "the host cannot be reached, or its name is not known".to_owned(),
         5 => "connection refused: nothing listens there".to_owned(),
-        6 => "no answer in time".to_owned(),
+        6 => "the TTL expired".to_owned(),
         7 => "the proxy does not connect".to_owned(),
         8 => "the proxy does not know this kind of address".to_owned(),
         other => format!("reply {other}"),
@@ -248,7 +249,7 @@ async fn http<S: AsyncRead + AsyncWrite + Unpin>(
         _ => {
             let said: String = line.chars().filter(|c| !c.is_control()).take(100).collect();
             Err(unreachable(format!(
-                "no connection to {to}: it answered \"{said}\""
+                "no connection to {to}: it replied \"{said}\""
             )))
         }
     }
@@ -266,7 +267,7 @@ mod tests {
         Config::parse(Role::Admin, pairs).unwrap().proxy.unwrap()
     }
 
-    /// What the client says to a proxy that answers so, and how it ends.
+    /// What the client sends to a proxy with these replies, and how it ends.
     async fn talk(
         url: &'static str,
         target: &Target,

@@ -10,7 +10,7 @@ use tokio::task::spawn_blocking;
 /// Every address of `host`; at least one.
 ///
 /// # Errors
-/// `Kind::Unresolved` if there is none.
+/// `Kind::Unresolved` if the name has no address.
 pub(super) async fn addresses(host: &str, port: u16) -> Result<Vec<SocketAddr>, Error> {
     let unresolved = |text: String| Err(Error::new(Kind::Unresolved, text));
     match lookup_host((host, port)).await {

@@ -1,4 +1,4 @@
-//! Aborted transactions among the batches of an answer.
+//! Aborted transactions among the batches of a response.
 
 use super::*;
 

@@ -279,7 +279,7 @@ fn sizeless(mut described: Value) -> Value {
     described
 }
 
-/// A set of messages, or a wrapper, built anew from its records.
+/// A set of messages, or a wrapper, built again from its records.
 fn rebuilt(bytes: &Bytes) -> Bytes {
     let mut builder = None;
     for entry in entries(bytes.clone()) {
@@ -315,7 +315,7 @@ fn rebuilt(bytes: &Bytes) -> Bytes {
     builder.unwrap().finish().unwrap()
 }
 
-/// The batch, built anew from its records and what its header says.
+/// The batch, built again from its records and the fields of its header.
 fn rewritten(batch: &Batch) -> Vec<u8> {
     // As they were written, whoever set the times later.
     let mut as_created = batch.clone();

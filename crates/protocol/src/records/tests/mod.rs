@@ -73,7 +73,7 @@ fn two(codec: Compression) -> BytesMut {
     builder.finish(ProducerState::NONE).unwrap().into()
 }
 
-/// The batch with other bytes in its record section, and what its header says of them right.
+/// The batch with other bytes in its record section, and a header that is right for them.
 fn with_section(count: i32, section: &[u8]) -> Batch {
     let mut bytes = two(Compression::None);
     bytes.truncate(BatchHeader::SIZE);

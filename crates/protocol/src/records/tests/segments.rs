@@ -1,4 +1,4 @@
-//! Segments: whole, damaged, cut and hostile.
+//! Segments: whole, damaged, cut and malformed.
 
 use std::time::Instant;
 

@@ -76,7 +76,7 @@ fn static_joining(member: &str) -> Join {
 }
 
 impl Bench {
-    /// The answers to classic members that came since the last call, in their order.
+    /// The replies to classic members that came since the last call, in their order.
     fn answers(&mut self) -> Vec<Reply> {
         self.keep();
         let replies = self.groups.take_replies().into_iter();
@@ -194,7 +194,7 @@ fn a_group_changes_its_protocol_with_its_members_and_back() {
     assert_eq!(bench.beat_classic(&a, 3), Ok(()));
     let of_a: Vec<i32> = (0..3).filter(|it| !left.contains(it)).collect();
     assert_eq!(bench.told(&beat("n", 3)), (3, Some(of_a.clone())));
-    // An eager member gives up all, and has what it keeps again at once.
+    // An eager member revokes all, and has what it keeps again at once.
     assert_eq!(bench.rejoin(&b, &[]), 3);
     let kept = bench.sync(&b, 3).unwrap();
     assert_eq!(kept.len(), 2);
@@ -228,7 +228,8 @@ fn a_group_changes_its_protocol_with_its_members_and_back() {
     });
     assert_eq!(generations.collect::<Vec<_>>(), [4, 4]);
     assert_eq!(bench.kind(), ("classic", "CompletingRebalance"));
-    // And once more to the other one, out of the middle of a rebalance: who waits is told.
+    // And once more to the other one, out of the middle of a rebalance: waiting members are
+    // notified.
     bench.groups.sync(sync_of(&b, 4, Vec::new()), 8, bench.now);
     assert_eq!(bench.answers().len(), 0);
     bench.groups.beat(&join("n"), &|_| true, 7, bench.now);
@@ -291,7 +292,7 @@ fn a_classic_member_joins_a_consumer_group_and_gets_what_is_given_up() {
     assert_eq!(bench.join_classic(&broken).map(drop), inconsistent);
     assert_eq!(bench.leave("m"), Ok(()));
     assert_eq!(bench.told(&beat("n", 3)), (4, Some(vec![0, 1, 2, 3])));
-    // But whoever asks, leaves.
+    // But a member that requests to leave, leaves.
     assert_eq!(bench.leave("n"), Ok(()));
     assert_eq!(bench.kind(), ("consumer", "Empty"));
 }

@@ -69,13 +69,13 @@ fn certificate(problem: &CertificateError, wanted: &Wanted) -> String {
         }
         CertificateError::Expired => "the broker's certificate has expired: it has to be renewed".to_owned(),
         CertificateError::ExpiredContext { time, not_after } => format!(
-            "the broker's certificate has expired, on {}: it has to be renewed (this machine's clock says {})",
+            "the broker's certificate has expired, on {}: renew it (the clock of this machine is at {})",
             date(*not_after),
             date(*time)
         ),
         CertificateError::NotValidYet => "the broker's certificate is not valid yet".to_owned(),
         CertificateError::NotValidYetContext { time, not_before } => format!(
-            "the broker's certificate is not valid before {} (this machine's clock says {})",
+            "the broker's certificate is not valid before {} (the clock of this machine is at {})",
             date(*not_before),
             date(*time)
         ),

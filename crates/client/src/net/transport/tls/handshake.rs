@@ -69,7 +69,7 @@ async fn send(tls: &mut ClientConnection, writer: &mut OwnedWriteHalf) -> Result
     }
     match writer.write_all(&bytes).await {
         Ok(()) => Ok(()),
-        // Reading tells why.
+        // Reading finds the reason.
         Err(cause) if is_broken(&cause) => Ok(()),
         Err(cause) => Err(Error::new(Kind::Unreachable, say(&cause))),
     }
@@ -91,18 +91,18 @@ fn closed(begins: bool) -> Error {
     Error::new(Kind::Unreachable, text)
 }
 
-/// Refuses an answer that is not a record of a handshake or an alert.
+/// Refuses a response that is not a record of a handshake or an alert.
 fn looks_like_tls(answer: &[u8]) -> Result<(), Error> {
     let text = match answer {
         [0x15 | 0x16, 3, ..] | [0x15 | 0x16] => return Ok(()),
         [b'H', b'T', b'T', b'P', ..] => {
-            "the port answers in HTTP and not with TLS: it is a web server's, not a Kafka broker's".to_owned()
+            "the port responds in HTTP and not with TLS: it is a web server's, not a Kafka broker's".to_owned()
         }
-        [0, ..] => "the port answers, but not with TLS: it may be a PLAINTEXT listener's; set security.protocol to PLAINTEXT \
+        [0, ..] => "the port responds, but not with TLS: it may be a PLAINTEXT listener's; set security.protocol to PLAINTEXT \
                     (with SASL: SASL_PLAINTEXT), or use the port of an SSL listener"
             .to_owned(),
         _ => format!(
-            "the port answers with \"{}\" and not with TLS: it is not a Kafka broker's SSL listener",
+            "the port responds with \"{}\" and not with TLS: it is not a Kafka broker's SSL listener",
             answer.get(..answer.len().min(16)).unwrap_or_default().escape_ascii()
         ),
     };

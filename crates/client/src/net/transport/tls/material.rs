@@ -35,7 +35,8 @@ pub(super) enum Trust {
     System,
 }
 
-/// What tells a file from what it was: when it was written, and its size. `None` if it cannot be looked at.
+/// Shows whether a file has changed: when it was written, and its size. `None` if it cannot be
+/// looked at.
 pub(super) type Stamp = Option<(Option<SystemTime>, u64)>;
 
 /// The files that the settings name, as they are now.
@@ -65,7 +66,7 @@ fn stamp(path: &Path) -> Stamp {
     Some((facts.modified().ok(), facts.len()))
 }
 
-/// The files of a folder; `None` if it is none.
+/// The files of a folder; `None` if the path is not a folder.
 fn folder(path: &Path) -> Option<Vec<PathBuf>> {
     if !path.is_dir() {
         return None;
@@ -386,8 +387,8 @@ fn issuer(certificate: &[u8], others: &[&[u8]]) -> Option<usize> {
     others.iter().position(is_issuer)
 }
 
-/// Keys of elliptic curves that Java wrote lack the public key, which the signer wants to have beside the private one: it is
-/// taken from the certificate. `None` if nothing is missing.
+/// Keys of elliptic curves that Java wrote lack the public key, which the signer needs besides the
+/// private one: it is taken from the certificate. `None` if nothing is missing.
 fn with_public_key(key: &[u8], certificate: &[u8]) -> Option<Vec<u8>> {
     const ELLIPTIC: &[u8] = &[0x2a, 0x86, 0x48, 0xce, 0x3d, 2, 1];
     const BITS: u8 = 0x03;

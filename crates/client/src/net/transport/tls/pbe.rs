@@ -46,7 +46,7 @@ enum Cipher {
     Aes192,
     Aes256,
     Des3,
-    /// With a key of so many bytes.
+    /// With a key of this many bytes.
     Rc2(usize),
 }
 
@@ -82,7 +82,7 @@ where
         .map_err(|_| Locked::Wrong)
 }
 
-/// Decrypts what an `AlgorithmIdentifier` says how to decrypt.
+/// Decrypts data with the algorithm of an `AlgorithmIdentifier`.
 pub(super) fn decrypt(
     algorithm: Element<'_>,
     password: &str,

@@ -6,7 +6,7 @@ use base64::engine::general_purpose::STANDARD;
 /// A section of a text.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Section {
-    /// What the BEGIN line says, such as `CERTIFICATE`.
+    /// The label of the BEGIN line, such as `CERTIFICATE`.
     pub(super) label: String,
     /// Names and values between the BEGIN line and the bytes.
     pub(super) headers: Vec<(String, String)>,

@@ -10,7 +10,7 @@ const BAG: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 12, 10, 1];
 const X509: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 9, 22, 1];
 const LOCAL_KEY_ID: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 9, 21];
 
-/// Something of a file, and what says which key belongs to which certificate.
+/// A key or certificate of a file, and the id that links a key and its certificate.
 pub(super) struct Item {
     pub(super) bytes: Vec<u8>,
     pub(super) key_id: Option<Vec<u8>>,
@@ -102,7 +102,7 @@ impl Contents {
     }
 }
 
-/// The attribute that says which key and certificate belong together.
+/// The attribute with the id that links a key and its certificate.
 fn key_id(mut bag: Parts<'_>) -> Result<Option<Vec<u8>>, Malformed> {
     let Some(attributes) = bag.maybe(SET)? else {
         return Ok(None);

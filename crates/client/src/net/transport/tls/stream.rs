@@ -68,12 +68,13 @@ impl Received {
         &mut self.buffer
     }
 
-    /// So many bytes went there.
+    /// `count` bytes were written there.
     pub(super) fn fill(&mut self, count: usize) {
         (self.start, self.end) = (0, count);
     }
 
-    /// Gives rustls what it has room for, a record and the beginning of the next; false if there was nothing, or it took nothing.
+    /// Gives rustls as much as it has space for, a record and the beginning of the next; false if
+    /// there was nothing, or it took nothing.
     ///
     /// It takes 4 KiB at first. While a beginning is left it keeps its buffer, and takes a record at once; emptied, it would
     /// make a new one for each record, in steps of 4 KiB.
@@ -123,7 +124,8 @@ impl TlsReader {
                     count
                 }
                 Err(cause) if cause.kind() == io::ErrorKind::WouldBlock => 0,
-                // The peer closed without a word. Kafka's frames tell whether something is missing.
+                // The peer closed without a close_notify. Kafka's frames show whether something is
+                // missing.
                 Err(cause) if cause.kind() == io::ErrorKind::UnexpectedEof => return Ok(false),
                 Err(cause) => return Err(cause),
             };
@@ -160,8 +162,8 @@ impl TlsReader {
         Err(io::Error::other(Error::new(Kind::Unreachable, text)))
     }
 
-    /// A broker tells only after the handshake, with TLS 1.3, that it does not accept the client's certificate. Later it has no
-    /// reason to.
+    /// With TLS 1.3, a broker rejects the client's certificate only after the handshake. Later it
+    /// has no reason to.
     fn failure(&self, cause: &rustls::Error) -> Error {
         let error = explain(cause, &self.wanted);
         if self.has_read {
@@ -214,7 +216,8 @@ pub(crate) struct TlsWriter {
 }
 
 impl TlsWriter {
-    /// Writes what is encrypted. A broken socket leaves the word to the reader, which may find the alert that tells why.
+    /// Writes encrypted bytes. If the socket is broken, the reader reports the error: it may find
+    /// the alert with the reason.
     fn poll_drain(&mut self, context: &mut Context<'_>) -> Poll<()> {
         let mut tls = self.tls.lock();
         while !self.broken && tls.wants_write() {
@@ -269,7 +272,7 @@ impl AsyncWrite for TlsWriter {
         Poll::Ready(Ok(()))
     }
 
-    /// Says that nothing more will come (close_notify), and closes this direction.
+    /// Sends close_notify: nothing more will come. Then closes this direction.
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         this.tls.lock().send_close_notify();
@@ -279,7 +282,8 @@ impl AsyncWrite for TlsWriter {
 }
 
 impl Drop for TlsWriter {
-    /// The peer is told that the end is meant, if the socket takes it at once: connections also end where nobody can wait.
+    /// Sends close_notify, if the socket takes it at once: connections also end where nobody can
+    /// wait.
     fn drop(&mut self) {
         let mut tls = self.tls.lock();
         if self.broken || tls.wants_write() {
@@ -294,7 +298,7 @@ impl Drop for TlsWriter {
     }
 }
 
-/// A socket as rustls wants it: one that says when it would block.
+/// A socket as rustls wants it: one that returns an error when it would block.
 struct Blocking<'a, 'b> {
     socket: &'a mut OwnedWriteHalf,
     context: &'a mut Context<'b>,

@@ -91,7 +91,8 @@ impl Authority {
 
 // --- a server
 
-/// What a server does after the handshake: it echoes so many bytes, and tells how the connection ended.
+/// What a server does after the handshake: it echoes this many bytes, and reports how the
+/// connection ended.
 struct Served {
     address: std::net::SocketAddr,
     ended: tokio::task::JoinHandle<io::Result<()>>,
