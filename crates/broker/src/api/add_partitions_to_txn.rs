@@ -186,7 +186,9 @@ fn gather(mut parts: Vec<Part>) -> Outcome<AddPartitionsToTxnResponse> {
             match ticket.take() {
                 Some(Reply::Partitions(codes)) => part.answer = Answer::Known(codes),
                 Some(Reply::Producer(_) | Reply::Kept { .. }) => {
-                    return Outcome::Close("the coordinator sent the response of another request".to_owned());
+                    return Outcome::Close(
+                        "the coordinator sent the response of another request".to_owned(),
+                    );
                 }
                 None => {
                     return Outcome::Wait(Wait {

@@ -113,5 +113,8 @@ pub(crate) async fn partitions_for<W: Publish>(
 
 /// The error for a response that lacks a part which every broker sends.
 fn unexpected() -> Error {
-    Error::new(Kind::Protocol, "the response does not belong to this request")
+    Error::new(
+        Kind::Protocol,
+        "the response does not belong to this request",
+    )
 }

@@ -169,7 +169,9 @@ fn frame(kind: HeaderChecksum, rest: &mut Input<'_>, out: &mut Output<'_>) -> Re
         }
         let block = rest.take((length & !STORED) as usize)?;
         if block.len() > block_size {
-            return Err(Failure::corrupt("a block is larger than the frame's maximum block size"));
+            return Err(Failure::corrupt(
+                "a block is larger than the frame's maximum block size",
+            ));
         }
         if flags & BLOCK_CHECKSUM != 0 && rest.length()? != xxh32(block, 0) {
             return Err(Failure::corrupt("the checksum of a block is wrong"));

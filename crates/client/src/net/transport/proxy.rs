@@ -150,9 +150,7 @@ async fn socks5<S: AsyncRead + AsyncWrite + Unpin>(
             }
         }
         _ => {
-            return Err(unreachable(
-                "its reply has an address of an unknown type",
-            ));
+            return Err(unreachable("its reply has an address of an unknown type"));
         }
     }
     Ok(())
