@@ -101,6 +101,7 @@ PHRASES = {
     "A function, or an async one, which is awaited.": "A function.",
     "loops call it, on the loop": "loops call it, on their thread",
     # Transform.
+    "Work in this task until": "Work on this thread until",
     "such as `CancelledError`": "such as `KeyboardInterrupt`",
     "in order, in the task of `run`; it may be async. It returns": "in order, by the thread of `run`. It returns",
     # Examples and words of Python's grammar.

@@ -40,7 +40,7 @@ class Transform:
         return self._settings.transactional_id
 
     def run(self) -> None:
-        """Work in this task until `stop`, or until an error that a retry cannot fix.
+        """Work on this thread until `stop`, or until an error that a retry cannot fix.
 
         It joins the group, and leaves it at its end, however it ends. After `stop` the open transaction is committed;
         if anything is raised, such as `KeyboardInterrupt`, it is aborted.
