@@ -472,8 +472,8 @@ impl fmt::Display for Observed {
                 lasts,
             } => write!(
                 f,
-                "{broker} does not tell its versions and is used as a broker of Kafka {release}: {reason}; new connections \
-                 go by this for {} ms (api.version.fallback.ms)",
+                "{broker} does not return its versions and is used as a broker of Kafka {release}: {reason}; new connections \
+                 use this for {} ms (api.version.fallback.ms)",
                 lasts.as_millis()
             ),
             Observed::Disconnected { broker, cause } => {
@@ -561,7 +561,7 @@ impl fmt::Display for Observed {
                 match parting {
                     Some((offset, before)) => write!(
                         f,
-                        "the leader's log is another one from offset {offset} on (leader epoch {before}), and reading goes on there"
+                        "the leader's log differs since offset {offset} (leader epoch {before}), and reading continues there"
                     ),
                     None => write!(f, "the leader's log knows no such epoch"),
                 }
@@ -607,8 +607,8 @@ impl fmt::Display for Observed {
             }
             Observed::IdempotenceOff { cause } => write!(
                 f,
-                "idempotence is off, a retry may write a record twice: {}; enable.idempotence=false says that this is \
-                 known, enable.idempotence=true makes it an error",
+                "idempotence is off, a retry may write a record twice: {}; enable.idempotence=false accepts \
+                 this, enable.idempotence=true makes it an error",
                 cause.message()
             ),
             Observed::ProducerIdentified { id, epoch } => {

@@ -108,7 +108,7 @@ impl Eras {
             Some((mechanism, era)) => {
                 let (name, era) = (mechanism.name(), era.name());
                 let text = format!(
-                    "the broker does not tell its versions and is taken for one of Kafka {era} (broker.version.fallback), and {name} \
+                    "the broker does not return its versions and is treated as Kafka {era} (broker.version.fallback), and {name} \
                      needs Kafka {} or newer: use security.protocol and sasl.mechanism of one of its listeners, or remove \
                      broker.version.fallback if the brokers are newer",
                     mechanism.since()

@@ -63,7 +63,7 @@ impl Config {
         }
         if let (false, Some(era)) = (self.api_version_request, self.too_old_for(mechanism)) {
             let text = format!(
-                "{} needs brokers of Kafka {} or newer, and broker.version.fallback with api.version.request=false says that \
+                "{} needs brokers of Kafka {} or newer, and broker.version.fallback with api.version.request=false means that \
                  they are of {}: remove these two if the brokers are newer",
                 mechanism.name(),
                 mechanism.since(),

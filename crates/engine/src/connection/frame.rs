@@ -104,7 +104,7 @@ fn misfit(start: [u8; 4], limit: usize) -> Error {
                 )
             } else {
                 format!(
-                    "an answer claims {length} bytes; 0 to {limit} are allowed, enough for the first answers of any \
+                    "a response claims {length} bytes; 0 to {limit} are allowed, enough for the first responses of any \
                      broker: the port may be another server's"
                 )
             };

@@ -127,14 +127,14 @@ impl<'a> Truncated<'a> {
     fn error(&self, offset: i64, epoch: i32) -> Error {
         let text = match self.parting {
             Some((parting, before)) => format!(
-                "the log was truncated: everything up to offset {offset} was read (leader epoch {epoch}), and the leader's log is another \
-                 one from offset {parting} on (leader epoch {before} before it). What stood there is lost, as after an unclean election, \
-                 and auto.offset.reset is none: seek to {parting} to read what stands there now, or to {offset} to go on behind it"
+                "the log was truncated: everything up to offset {offset} was read (leader epoch {epoch}), and the leader's log differs \
+                 since offset {parting} (leader epoch {before} before it). What was there is lost, as after an unclean election, \
+                 and auto.offset.reset=none: seek to {parting} to read what is there now, or to {offset} to continue after it"
             ),
             None => format!(
                 "the log was truncated: everything up to offset {offset} was read (leader epoch {epoch}), and the leader's log knows no \
-                 such epoch. Where the logs part is not known, and auto.offset.reset is none: seek to the beginning to read what stands \
-                 there now, or to {offset} to go on behind it"
+                 such epoch. Where the logs diverge is not known, and auto.offset.reset=none: seek to the beginning to read what is \
+                 there now, or to {offset} to continue after it"
             ),
         };
         let truncation = Truncation {

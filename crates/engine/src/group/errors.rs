@@ -54,7 +54,7 @@ pub(crate) fn consequence_inside(error: &Error) -> Consequence {
     }
 }
 
-const NO_CONSUMER_PROTOCOL: &str = "groups of the consumer protocol need brokers from Kafka 4.0 on, with group.version=1 at \
+const NO_CONSUMER_PROTOCOL: &str = "groups of the consumer protocol need brokers since Kafka 4.0, with group.version=1 at \
     least and consumer in group.coordinator.rebalance.protocols: set group.protocol=classic or auto";
 
 /// Whether a member that takes the consumer protocol where it can be had joins with the classic one instead: the cluster does not
@@ -72,7 +72,7 @@ pub(super) fn is_without_consumer_protocol(error: &Error) -> bool {
 /// The coordinator is to match topics, and the protocol has no such thing.
 pub(crate) fn no_regex() -> Error {
     let text = "a SubscriptionPattern is matched by the group's coordinator, which needs group.protocol=consumer or auto, and brokers \
-                from Kafka 4.0 on: subscribe to re.compile(...) instead";
+                since Kafka 4.0: subscribe to re.compile(...) instead";
     Error::new(Kind::Argument, text)
 }
 
@@ -147,7 +147,7 @@ pub(super) fn rebalancing(group: &Arc<str>) -> Error {
 
 /// A commit that was not sent before its partitions were revoked.
 pub(super) fn given_up(group: &Arc<str>) -> Error {
-    let text = "partitions of this commit were given up for other members before it could be sent, and are read from the last commit \
+    let text = "partitions of this commit were revoked for other members before it could be sent, and are read from the last commit \
                 on: poll, and commit what is assigned then";
     Error::new(Kind::CommitFailed, text).group_is(group)
 }

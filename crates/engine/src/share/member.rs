@@ -23,7 +23,7 @@ const JOINS: i32 = 0;
 const LEAVES: i32 = -1;
 
 /// What brokers need, for those who have no share groups.
-pub(super) const NEEDS: &str = "share groups need brokers from Kafka 4.1 on (4.0 only has a preview of another protocol), with \
+pub(super) const NEEDS: &str = "share groups need brokers since Kafka 4.1 (4.0 only has a preview of another protocol), with \
     the feature share.version=1, and share in group.coordinator.rebalance.protocols where that is set";
 
 #[derive(Debug)]

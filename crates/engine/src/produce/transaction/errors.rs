@@ -105,7 +105,7 @@ pub(super) fn aborted() -> Error {
 /// A commit that the coordinator did not confirm, and that it may have carried out.
 pub(super) fn outcome_unknown(cause: Error) -> Error {
     let text = "whether the transaction was committed is not known: its coordinator did not confirm the commit, and may have \
-                carried it out. The next begin_transaction() settles it first, and a log line says how it ended; until that \
+                carried it out. The next begin_transaction() settles it first, and a log line reports how it ended; until that \
                 is known, do its work again only if doing it twice does no harm";
     cause.wrap(Kind::OutcomeUnknown, text).retriable_is(false)
 }
