@@ -82,7 +82,7 @@ fn misfit(start: [u8; 4], limit: usize) -> Error {
         ),
         b"HTTP" => Error::new(
             Kind::NotKafka,
-            "the port responds in HTTP: it belongs to a web server, not to a Kafka broker",
+            "the port responds in HTTP: it is a web server, not a Kafka broker",
         ),
         _ if start
             .iter()
@@ -91,7 +91,7 @@ fn misfit(start: [u8; 4], limit: usize) -> Error {
             Error::new(
                 Kind::NotKafka,
                 format!(
-                    "the port responds with a text that begins with \"{}\": it does not belong to a Kafka broker",
+                    "the port responds with a text that begins with \"{}\": it is not a Kafka broker",
                     start.escape_ascii()
                 ),
             )

@@ -335,7 +335,7 @@ fn an_offset_that_comes_with_its_epoch_is_compared_at_once() {
         assert!(
             error
                 .message()
-                .contains("from offset 13 on (leader epoch 0"),
+                .contains("since offset 13 (leader epoch 0"),
             "{error}"
         );
     }
