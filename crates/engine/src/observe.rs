@@ -561,7 +561,7 @@ impl fmt::Display for Observed {
                 match parting {
                     Some((offset, before)) => write!(
                         f,
-                        "the leader's log differs since offset {offset} (leader epoch {before}), and reading continues there"
+                        "the leader's log differs from offset {offset} on (leader epoch {before}), and reading continues there"
                     ),
                     None => write!(f, "the leader's log knows no such epoch"),
                 }

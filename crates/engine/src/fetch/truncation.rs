@@ -128,7 +128,7 @@ impl<'a> Truncated<'a> {
         let text = match self.parting {
             Some((parting, before)) => format!(
                 "the log was truncated: everything up to offset {offset} was read (leader epoch {epoch}), and the leader's log differs \
-                 since offset {parting} (leader epoch {before} before it). What was there is lost, as after an unclean election, \
+                 from offset {parting} on (leader epoch {before} before it). What was there is lost, as after an unclean election, \
                  and auto.offset.reset=none: seek to {parting} to read what is there now, or to {offset} to continue after it"
             ),
             None => format!(

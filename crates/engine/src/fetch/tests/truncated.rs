@@ -168,7 +168,7 @@ fn reading_goes_on_where_the_log_was_cut() {
                 truncations(&mut script),
                 [
                     "the log of t-0 was truncated, and records are lost that were read before offset 10 (leader epoch 4): the leader's \
-                     log differs since offset 7 (leader epoch 4), and reading continues there"
+                     log differs from offset 7 on (leader epoch 4), and reading continues there"
                 ]
             );
             let mut asked = one(script.pass(Duration::from_secs(1)));
@@ -335,7 +335,7 @@ fn an_offset_that_comes_with_its_epoch_is_compared_at_once() {
         assert!(
             error
                 .message()
-                .contains("since offset 13 (leader epoch 0"),
+                .contains("from offset 13 on (leader epoch 0"),
             "{error}"
         );
     }
