@@ -32,7 +32,7 @@ use crate::release::{Approach, Era, Fallback};
 /// How long a broker counts as old at most, where others of its cluster have reported their versions.
 const UNLIKELY: Duration = Duration::from_secs(30);
 
-/// What is known of a broker.
+/// The finding about a broker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Finding {
     /// It ended a connection as old brokers do, and others.
@@ -81,7 +81,7 @@ impl Eras {
         findings.any(|finding| matches!(finding, Finding::Found(era, _) if wanted(*era)))
     }
 
-    /// Whether a probe that shows this era is believed.
+    /// Whether a probe that shows this era is sufficient proof.
     fn is_believed(&self, address: &str, era: Era) -> bool {
         self.0.get(address) == Some(&Finding::Likely(era)) || self.any_found(|found| found == era)
     }

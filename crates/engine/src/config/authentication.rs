@@ -23,7 +23,7 @@ impl Config {
             .filter(|_| uses_sasl(self.security_protocol))
     }
 
-    /// Takes in the login of a Java client, and checks that the mechanism has what it needs.
+    /// Reads the login of a Java client, and checks that the mechanism has what it needs.
     pub(super) fn settle_authentication(
         &mut self,
         is_given: impl Fn(&str) -> bool,

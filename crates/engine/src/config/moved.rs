@@ -6,7 +6,7 @@
 
 use super::secret::is_secret;
 
-/// What to say to somebody who uses the name.
+/// The advice for a caller that uses the name.
 #[derive(Clone, Copy, Debug)]
 enum Instead {
     /// The property of another name, with the same values.
@@ -17,8 +17,8 @@ enum Instead {
     Do(&'static str),
 }
 
-/// What to do instead of setting `key`, which is `dotted` with underscores for dots; `None` if nobody has such a name. `text`
-/// is the value that was given, if it is a text.
+/// The advice instead of setting `key`, which is `dotted` with underscores for dots; `None` if no
+/// client has such a name. `text` is the value that was given, if it is a text.
 pub(super) fn advice(key: &str, dotted: &str, text: Option<&str>) -> Option<String> {
     let dotted = dotted.to_ascii_lowercase();
     let known = NAMES.iter().find(|(name, _)| *name == dotted);

@@ -72,7 +72,7 @@ fn announced(buffer: &BytesMut, limit: usize) -> Result<Option<usize>, Error> {
     }
 }
 
-/// Four bytes that cannot be a length mostly come from a peer that speaks something else.
+/// Four bytes that cannot be a length mostly come from a peer with another protocol.
 fn misfit(start: [u8; 4], limit: usize) -> Error {
     match &start {
         [0x15, 0x03, 0x00..=0x04, _] => Error::new(

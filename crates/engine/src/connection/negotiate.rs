@@ -40,7 +40,7 @@ const PATIENCE: u32 = 4;
 /// A broker that does not return its versions within this time is worth a probe.
 const BRIEFLY: Duration = Duration::from_secs(2);
 
-/// What the broker was asked last.
+/// The last request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
     Versions,
@@ -64,14 +64,14 @@ pub(super) struct Negotiation {
 /// What follows after a response.
 #[derive(Debug, PartialEq)]
 pub(super) enum Negotiated {
-    /// Ask this, at this version.
+    /// Send this, at this version.
     Ask(Request, i16),
     /// These are the broker's versions.
     Done(Versions),
 }
 
 impl Negotiation {
-    /// A negotiation in which ApiVersions may take so long.
+    /// A negotiation in which ApiVersions may take `within`.
     pub(super) fn new(approach: Approach, within: Duration) -> Negotiation {
         let within = match approach {
             Approach::AskBriefly => within.min(BRIEFLY),
