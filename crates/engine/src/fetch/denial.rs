@@ -1,4 +1,4 @@
-//! When the error that an offset is not in the log counts.
+//! When OFFSET_OUT_OF_RANGE counts as proof that an offset is not in the log.
 //!
 //! A leader that was replaced, and does not know it yet, has fewer records than its successor. If
 //! metadata from a broker that does not know it either names it as the leader, it returns
@@ -9,9 +9,9 @@
 //! ```text
 //!                  ┌────── denied, not long enough ───────┐
 //!                  ▼                                      │
-//!  confirmed ── denied ── pause, metadata ──▶ where does the log begin? ── not behind the offset ──▶ fetched again ──▶ confirmed
+//!  confirmed ── denied ── pause, metadata ──▶ where does the log begin? ── not after the offset ───▶ fetched again ──▶ confirmed
 //!      │                                                  │                                             │
-//!      └── denied under an epoch as new ──▶ believed ◀────┴── behind the offset          denied long enough ──▶ believed
+//!      └── denied under an epoch as new ──▶ proven ◀──────┴── after the offset           denied long enough ──▶ proven
 //! ```
 //!
 //! An offset that no broker has confirmed, and that came without an epoch, is the caller's own: the

@@ -17,7 +17,7 @@
 //!                                                        └── damaged, truncated, out of range ──▶ stuck, until a seek
 //! ```
 //!
-//! Out of range: the error that the offset is not in the log counts (`denial`). Until it does, the
+//! Out of range: OFFSET_OUT_OF_RANGE counts as proof (`denial`). Until it does, the
 //! partition goes through pausing to a lookup of where the log begins, and is fetched again.
 //!
 //! Drained: the caller got everything that was fetched, so that a reset or an error never hides records that stand before it.
@@ -44,7 +44,7 @@
 //!
 //! | file | its reason |
 //! |---|---|
-//! | `denial` | when the error that an offset is not in the log counts |
+//! | `denial` | when OFFSET_OUT_OF_RANGE counts as proof |
 //! | `replica` | which replica of a partition is read |
 //! | `epochs` | which leader wrote what was read |
 //! | `position` | one partition's state |
