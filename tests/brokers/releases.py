@@ -85,7 +85,7 @@ class Findings:
 class Versions(logging.Handler):
     """Notes the version of every answered request."""
 
-    LINE = re.compile(r"answered (\w+) (\d+) in")
+    LINE = re.compile(r"responded to (\w+) (\d+) in")
 
     def __init__(self) -> None:
         super().__init__(logging.DEBUG)

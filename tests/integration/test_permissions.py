@@ -313,7 +313,7 @@ class Answers(logging.Handler):
 
     def __init__(self, api: str) -> None:
         super().__init__(logging.DEBUG)
-        self.answered = re.compile(rf"answered {api} \d+ in (\d+) us")
+        self.answered = re.compile(rf"responded to {api} \d+ in (\d+) us")
         self.asked = re.compile(rf"asked for a pause of (\d+) ms after {api} \(quota\)")
         self.took: list[float] = []
         self.pauses: list[float] = []

@@ -116,7 +116,7 @@ def test_the_old_leader_tells_who_is_the_new_one(three: Cluster, caplog: pytest.
         assert moved, f"{client} heard of no new leader"
         before = said[: moved[0]]
         # Metadata may be asked for meanwhile, for its age or another reason: it is not what told.
-        assert f"answered {api} " in before[-1], before
+        assert f"responded to {api} " in before[-1], before
 
 
 def refuse_alice(cluster: Cluster, node: int) -> None:

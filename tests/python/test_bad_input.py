@@ -178,7 +178,7 @@ def test_port_that_answers_with_a_tls_alert(api):
 
 @pytest.mark.parametrize("call", ["send", "poll", "ask"])
 def test_port_that_says_nothing(api, silent, call):
-    with promptly(), pytest.raises(errors.UnreachableError, match="no answer") as caught:
+    with promptly(), pytest.raises(errors.UnreachableError, match="no response") as caught:
         attempts(api, silent)[call]()
     assert silent in str(caught.value)
 

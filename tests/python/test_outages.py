@@ -136,7 +136,7 @@ def test_a_slow_first_connection_is_no_error_until_its_time_is_up(api):
         begin = time.monotonic()
         consumer = api.module.Consumer(address, socket_connection_setup_timeout_ms=4000)
         consumer.assign([TopicPartition("t", 0, 0)])
-        with pytest.raises(errors.UnreachableError, match="no answer"):
+        with pytest.raises(errors.UnreachableError, match="no response"):
             beaten(api, consumer, 1)
         # The jitter of the set-up timeout is a fifth.
         assert time.monotonic() - begin > 3

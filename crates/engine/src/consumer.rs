@@ -107,8 +107,8 @@ impl Engine<Consumer> {
         }
     }
 
-    /// Ends what [`Engine::leave_group`] began, whether the coordinator has heard of it or not: nothing is subscribed to or
-    /// assigned afterwards.
+    /// Ends what [`Engine::leave_group`] began, whether the coordinator knows it or not: nothing is
+    /// subscribed to or assigned afterwards.
     pub fn abandon_group(&mut self, now: Instant) {
         if let Some(membership) = &mut self.client.membership {
             membership.abandon(now, &mut self.core);
@@ -122,8 +122,8 @@ impl Engine<Consumer> {
         membership.is_some_and(Membership::is_leaving)
     }
 
-    /// Who the consumer is in its group by the last assignment, even if the group has gone on without it since; `None` without a
-    /// group.
+    /// The consumer's membership by the last assignment, even if the group has continued without it
+    /// since; `None` without a group.
     pub fn group_metadata(&self) -> Option<GroupMetadata> {
         self.client.membership.as_ref().map(Membership::metadata)
     }
@@ -160,14 +160,15 @@ impl Engine<Consumer> {
         self.client.membership.as_mut()?.take_commit(id)
     }
 
-    /// Nobody waits for the end of a commit any more. It goes on.
+    /// The caller no longer waits for a commit. The commit continues.
     pub fn give_up_commit(&mut self, id: CommitId) {
         if let Some(membership) = &mut self.client.membership {
             membership.give_up_commit(id);
         }
     }
 
-    /// Whether a caller that polls has to say how far it has read, by [`Engine::note_given`], before anything else is given to it.
+    /// Whether a caller that polls has to report its positions, by [`Engine::note_given`], before
+    /// it gets anything else.
     pub fn wants_given(&self, now: Instant) -> bool {
         let membership = self.client.membership.as_ref();
         membership.is_some_and(|it| it.wants_given(now))
@@ -222,7 +223,7 @@ impl Engine<Consumer> {
         membership.is_some_and(Membership::is_held)
     }
 
-    /// What [`Engine::take_rebalance`] would give.
+    /// The change that [`Engine::take_rebalance`] would return.
     pub fn next_rebalance(&self) -> Option<&Rebalance> {
         self.client.membership.as_ref()?.next_rebalance()
     }
@@ -245,18 +246,19 @@ impl Engine<Consumer> {
         }
     }
 
-    /// Whether an assignor of the caller's has to be asked: [`Engine::take_question`].
+    /// Whether an assignor of the caller has to be called: [`Engine::take_question`].
     pub fn has_question(&self) -> bool {
         let membership = self.client.membership.as_ref();
         membership.is_some_and(Membership::has_question)
     }
 
-    /// What an assignor of the caller's is asked, once. [`Engine::answer`] follows, for the group waits for it.
+    /// The request to an assignor of the caller, once. [`Engine::answer`] must follow, since the
+    /// group waits for it.
     pub fn take_question(&mut self) -> Option<(QuestionId, Question)> {
         self.client.membership.as_mut()?.take_question()
     }
 
-    /// Takes in what an assignor of the caller's said, or why it said nothing, which the caller raises itself:
+    /// Handles the reply of the caller's assignor, or its error, which the caller raises itself:
     /// the member tries again.
     pub fn answer(&mut self, now: Instant, id: QuestionId, reply: Result<Reply, Error>) {
         if let Some(membership) = &mut self.client.membership {
@@ -265,7 +267,7 @@ impl Engine<Consumer> {
         }
     }
 
-    /// What a loop over records looks at for each of them.
+    /// The flags that a loop over records checks for each record.
     pub fn pulse(&self) -> Arc<Pulse> {
         Arc::clone(&self.client.pulse)
     }
@@ -288,7 +290,8 @@ impl Engine<Consumer> {
         Ok(())
     }
 
-    /// [`Engine::seek`] of all that is assigned, and of the partitions of followed topics that are not known yet.
+    /// [`Engine::seek`] of all assigned partitions, and of the partitions of followed topics that
+    /// are not known yet.
     ///
     /// # Errors
     /// `Kind::Argument` for a negative offset, or before the first assignment of the group; nothing was changed.
@@ -303,7 +306,7 @@ impl Engine<Consumer> {
         Ok(())
     }
 
-    /// Sets the next offset to read. Fetched records that nobody has taken are dropped.
+    /// Sets the next offset to read. Fetched records that were not taken are dropped.
     ///
     /// # Errors
     /// `Kind::Argument` if the partition is not assigned or the offset negative.
@@ -457,15 +460,15 @@ impl Engine<Consumer> {
             .or_else(|| self.client.fetcher.stuck())
     }
 
-    /// [`Engine::stuck`], if a poll has to raise it before it gives out anything else. A partition stops only itself: what was raised
-    /// of it once, as [`Engine::note_raised`] heard, is raised again where nothing comes of any other, and before that only
-    /// if no other one can be read.
+    /// [`Engine::stuck`], if a poll has to raise it before it returns records. A partition stops
+    /// only itself: an error that was raised once, by [`Engine::note_raised`], is raised again when
+    /// no other partition has records, and before that only if no other one can be read.
     pub fn obstacle(&self) -> Option<&Error> {
         self.group_obstacle()
             .or_else(|| self.client.fetcher.obstacle())
     }
 
-    /// What keeps the group from reading, unless a poll raised it for a partition.
+    /// The error that keeps the group from reading, unless a poll raised it for a partition.
     fn group_obstacle(&self) -> Option<&Error> {
         let membership = self.client.membership.as_ref();
         let obstacle = membership.and_then(Membership::obstacle);

@@ -1,4 +1,4 @@
-//! What a client gets from outside to prove who it is: tokens, signed documents, steps of a security context.
+//! Credentials from outside of the engine: tokens, signed documents, steps of a security context.
 //!
 //! Other servers or the caller's own code have them, so a request for them may take its time; an
 //! engine never waits for it.
@@ -11,12 +11,12 @@ use bytes::Bytes;
 
 use crate::error::Error;
 
-/// What to ask the provider.
+/// A request to the provider.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Question {
     /// A bearer token (RFC 7628).
     Token,
-    /// What AWS_MSK_IAM sends to this broker.
+    /// The document that AWS_MSK_IAM sends to this broker.
     Payload,
     /// A step of a GSSAPI security context, from the broker's last token; nothing begins another context.
     Context(Bytes),

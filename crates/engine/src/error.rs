@@ -1,4 +1,4 @@
-//! What went wrong, who is at fault, and whether trying again can help.
+//! Errors: their kind, their cause, and whether a retry can help.
 //!
 //! One type serves every operation: what differs between operations is which of the optional facts are known.
 
@@ -11,7 +11,7 @@ use ottla_protocol::ErrorCode;
 
 use crate::release::Era;
 
-/// Who is at fault, by which a handler decides what to do.
+/// The kind of an error, by which a handler decides its reaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Kind {
@@ -25,7 +25,7 @@ pub enum Kind {
     Unreachable,
     /// The name of a broker's host is not known to the DNS.
     Unresolved,
-    /// Something listens there, and it is not a Kafka broker, or not one that speaks the protocol chosen.
+    /// The port is open, but the peer is not a Kafka broker, or not one with the chosen protocol.
     NotKafka,
     /// The broker does not accept who this client is, or the client does not accept who the broker is.
     Authentication,
@@ -33,7 +33,7 @@ pub enum Kind {
     Timeout,
     /// The broker responded with an error code.
     Broker,
-    /// The broker does not speak a version that the call needs.
+    /// The broker does not support a version that the call needs.
     Unsupported,
     /// The peer broke the protocol: bytes that do not decode, responses out of step.
     Protocol,
@@ -43,11 +43,12 @@ pub enum Kind {
     Truncated,
     /// A transaction, or a record of one, takes no effect: it can only be aborted, or it was (KIP-1050).
     Abortable,
-    /// Offsets were not committed, since the group has gone on, or goes on, without the member that wanted to.
+    /// Offsets were not committed, since the group has continued, or continues, without the
+    /// committing member.
     CommitFailed,
     /// Another client took over this one's identity.
     Fenced,
-    /// The client cannot go on; a new one can.
+    /// The client cannot continue; a new one can.
     Fatal,
     /// Whether a transaction was committed, or the acknowledgement of records counts, is not known.
     OutcomeUnknown,
@@ -110,7 +111,7 @@ struct Facts {
     api: Option<&'static str>,
     topic: Option<Arc<str>>,
     partition: Option<i32>,
-    /// What else it is about, and its name.
+    /// A further subject of the error, and its name.
     subject: Option<(&'static str, Arc<str>)>,
     attempts: u32,
     written: Option<Written>,
@@ -373,14 +374,14 @@ impl Error {
         self
     }
 
-    /// The same facts, with `more` put behind the message.
+    /// The same facts, with `more` appended to the message.
     #[must_use]
     pub fn and_say(mut self, more: &str) -> Error {
         Arc::make_mut(&mut self.0).message.push_str(more);
         self
     }
 
-    /// Who is at fault.
+    /// The kind of the error.
     pub fn kind(&self) -> Kind {
         self.0.kind
     }
@@ -483,7 +484,7 @@ fn lacking(code: ErrorCode, api: Option<&'static str>) -> Option<&'static str> {
         (ErrorCode::TOPIC_AUTHORIZATION_FAILED, Some("DeleteTopics")) => "DELETE on the topic",
         (ErrorCode::TOPIC_AUTHORIZATION_FAILED, _) => "DESCRIBE on the topic",
         (ErrorCode::CLUSTER_AUTHORIZATION_FAILED, Some("InitProducerId")) => {
-            "IDEMPOTENT_WRITE on the cluster or, from Kafka 2.8 on, WRITE on any topic; without it there is \
+            "IDEMPOTENT_WRITE on the cluster or, since Kafka 2.8, WRITE on any topic; without it there is \
              enable.idempotence=false"
         }
         (ErrorCode::CLUSTER_AUTHORIZATION_FAILED, _) => "this on the cluster",

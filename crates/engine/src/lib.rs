@@ -1,4 +1,4 @@
-//! What a Kafka client decides, as state machines without sockets or clocks.
+//! The decisions of a Kafka client, as state machines without sockets or clocks.
 //!
 //! * [`config`]: the table of properties.
 //! * [`engine`]: a whole client. [`producer`], [`consumer`], [`share_consumer`] and [`admin`] are compositions of [`part`]s.

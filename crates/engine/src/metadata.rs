@@ -17,7 +17,7 @@ use crate::observe::{Observed, Observer};
 const RELIABLE_EPOCHS: i16 = 9;
 
 /// With this many brokers no more are taken from responses other than Metadata's: no peer may make
-/// the metadata grow without end.
+/// the metadata grow without limit.
 const MOST_MET: usize = 4096;
 
 /// A broker as the cluster advertises it.
@@ -140,7 +140,7 @@ impl Metadata {
             .then_some((partition.leader, partition.leader_epoch))
     }
 
-    /// Takes in a response that came in this `version` of Metadata, and reports to `observer` what
+    /// Handles a response that came in this `version` of Metadata, and reports to `observer` what
     /// changed. Brokers are replaced; topics only where the response names them.
     pub(crate) fn update(
         &mut self,
@@ -227,7 +227,8 @@ impl Metadata {
         self.topics.insert(Arc::clone(&topic.name), topic);
     }
 
-    /// The topic is not known any more, or still not. Its id is kept, to recognize it when it comes back.
+    /// The topic is no longer known, or still unknown. Its id is kept, to recognize it when it
+    /// comes back.
     fn lose(&mut self, name: &str, code: ErrorCode, observer: &mut Observer) {
         let before = self.topics.remove(name);
         let known = self.problems.get(name).copied();
@@ -251,7 +252,7 @@ impl Metadata {
         self.problems.insert(name, Problem { code, last_id });
     }
 
-    /// Takes in a broker that a response named with a new leader (KIP-951). Its rack is not part of
+    /// Adds a broker that a response named with a new leader (KIP-951). Its rack is not part of
     /// such a response.
     pub(crate) fn meet(&mut self, mut node: Node) {
         match self.nodes.get(&node.id) {
@@ -269,8 +270,8 @@ impl Metadata {
         self.cluster_id = None;
     }
 
-    /// Takes in a leader that a response named (KIP-951), if it is newer than what is known. `id`
-    /// is that of the topic of the request, or zero if brokers return none.
+    /// Adds a leader that a response named (KIP-951), if it is newer than what is known. `id` is
+    /// that of the topic of the request, or zero if brokers return none.
     pub(crate) fn hint(
         &mut self,
         (topic, id): (&str, Uuid),
@@ -282,7 +283,8 @@ impl Metadata {
         let Some(topic) = self.topics.get_mut(topic) else {
             return;
         };
-        // The epochs of a topic that was recreated begin again at 0: a late hint of the deleted topic would stay for ever.
+        // The epochs of a topic that was recreated begin again at 0: a late hint of the deleted
+        // topic would stay forever.
         if id != Uuid::ZERO && topic.id != Uuid::ZERO && topic.id != id {
             return;
         }
@@ -329,7 +331,7 @@ impl Topic {
         }
         for (number, known) in before.partitions {
             let Some(fresh) = self.partitions.get_mut(&number) else {
-                // A topic never loses partitions: this broker has not heard of them yet.
+                // A topic never loses partitions: this broker does not know them yet.
                 if is_same {
                     self.partitions.insert(number, known);
                 }

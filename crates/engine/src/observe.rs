@@ -1,7 +1,8 @@
-//! What happened, as typed events, from which logs are made. Metrics have a table of their own.
+//! Typed events, from which logs are made. Metrics have a table of their own.
 //!
-//! The parts of an engine report events, and the shell takes them. Rare events (a connection, a retry, a moved leader) are always
-//! kept; an event of each request is made only while somebody listens at [`Level::Debug`].
+//! The parts of an engine report events, and the shell takes them. Rare events (a connection, a
+//! retry, a moved leader) are always kept; an event of each request is made only while a listener
+//! wants [`Level::Debug`].
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -17,7 +18,7 @@ pub enum Level {
     Debug,
     /// Changes that a healthy cluster goes through.
     Info,
-    /// What somebody should look at: unreachable brokers, records passed over, records lost.
+    /// Events that need attention: unreachable brokers, records passed over, records lost.
     Warning,
 }
 
@@ -63,7 +64,7 @@ pub enum Observed {
         /// Why.
         reason: &'static str,
     },
-    /// The group went on without the consumer.
+    /// The group continued without the consumer.
     MembershipLost {
         /// The group.
         group: Arc<str>,
@@ -158,7 +159,7 @@ pub enum Observed {
         /// From sending to the response.
         took: Duration,
     },
-    /// A broker asked for a pause, which is kept (KIP-219).
+    /// A broker throttles the client, which keeps the pause (KIP-219).
     Throttled {
         /// `host:port`.
         broker: String,
@@ -212,7 +213,7 @@ pub enum Observed {
     TopicMissing {
         /// The topic.
         topic: Arc<str>,
-        /// What the broker said.
+        /// The broker's error.
         cause: Error,
     },
     /// A consumer continues at another offset: because of `auto.offset.reset`, or because a topic was recreated.
@@ -236,8 +237,9 @@ pub enum Observed {
         partition: i32,
         /// The offset that the consumer would have read next, and the leader epoch of the record before it.
         position: (i64, i32),
-        /// The offset from which on the leader's log is another one than was read, where the consumer goes on, and the leader epoch
-        /// of the record before it, or -1; `None` if nobody knows where.
+        /// The offset from which on the leader's log differs from what was read, where the consumer
+        /// continues, and the leader epoch of the record before it, or -1; `None` if that offset is
+        /// unknown.
         parting: Option<(i64, i32)>,
     },
     /// A partition is read at a replica that is nearer than its leader (KIP-392).
@@ -287,9 +289,10 @@ pub enum Observed {
         /// Why, with topic and partition, and whether they may have been written.
         cause: Error,
     },
-    /// The brokers cannot recognize repeats, and idempotence was not asked for by name: the producer does without.
+    /// The brokers cannot recognize repeats, and idempotence was not set explicitly: the producer
+    /// continues without it.
     IdempotenceOff {
-        /// What the brokers lack.
+        /// The error that names what the brokers lack.
         cause: Error,
     },
     /// The producer has an identity (KIP-98) or a new epoch of it (KIP-360).
@@ -366,7 +369,7 @@ impl Observed {
             Observed::PartitionStuck { .. } => (Warning, CONSUMER),
             Observed::PartitionDenied { .. } => (Warning, CONSUMER),
             Observed::BatchSent { .. } => (Debug, PRODUCER),
-            // Somebody aborted its transaction.
+            // Its transaction was aborted.
             Observed::BatchFailed { cause, .. }
                 if cause.kind() == Kind::Abortable && cause.code().is_none() =>
             {
@@ -472,8 +475,8 @@ impl fmt::Display for Observed {
                 lasts,
             } => write!(
                 f,
-                "{broker} does not tell its versions and is used as a broker of Kafka {release}: {reason}; new connections \
-                 go by this for {} ms (api.version.fallback.ms)",
+                "{broker} does not return its versions and is used as a broker of Kafka {release}: {reason}; new connections \
+                 use this for {} ms (api.version.fallback.ms)",
                 lasts.as_millis()
             ),
             Observed::Disconnected { broker, cause } => {
@@ -561,7 +564,7 @@ impl fmt::Display for Observed {
                 match parting {
                     Some((offset, before)) => write!(
                         f,
-                        "the leader's log is another one from offset {offset} on (leader epoch {before}), and reading goes on there"
+                        "the leader's log differs from offset {offset} on (leader epoch {before}), and reading continues there"
                     ),
                     None => write!(f, "the leader's log knows no such epoch"),
                 }
@@ -607,8 +610,8 @@ impl fmt::Display for Observed {
             }
             Observed::IdempotenceOff { cause } => write!(
                 f,
-                "idempotence is off, a retry may write a record twice: {}; enable.idempotence=false says that this is \
-                 known, enable.idempotence=true makes it an error",
+                "idempotence is off, a retry may write a record twice: {}; enable.idempotence=false accepts \
+                 this, enable.idempotence=true makes it an error",
                 cause.message()
             ),
             Observed::ProducerIdentified { id, epoch } => {
@@ -670,7 +673,7 @@ impl Observer {
         level >= self.level
     }
 
-    /// Keeps an event, unless nobody listens at its level.
+    /// Keeps an event, unless no listener wants its level.
     pub fn tell(&mut self, event: Observed) {
         if !self.wants(event.level()) {
             return;
@@ -693,7 +696,7 @@ impl Observer {
         self.events.pop_front()
     }
 
-    /// How many events were lost since the last call, because nobody drained them.
+    /// How many events were lost since the last call, because they were not drained.
     pub fn take_dropped(&mut self) -> u64 {
         std::mem::take(&mut self.dropped)
     }

@@ -1,4 +1,4 @@
-//! What a client is composed of.
+//! The parts of a client.
 //!
 //! A client is a list of parts: the fetcher and the membership of a consumer, the accumulator and the transactions of a producer.
 //! Parts share the metadata of the cluster and the calls. The part that dispatched a request, or started a call, receives its
@@ -15,7 +15,7 @@ use crate::error::Error;
 use crate::metrics::Meters;
 use crate::telemetry::Telemetry;
 
-/// What all parts of a client share.
+/// The state that all parts of a client share.
 #[derive(Debug)]
 pub struct Core {
     pub(crate) cluster: Cluster,
@@ -86,7 +86,7 @@ pub(crate) trait Part: fmt::Debug + Send {
     /// Anything may have changed: request links, set alarms, fail what is late.
     fn pump(&mut self, _now: Instant, _core: &mut Core) {}
 
-    /// What this part has to send on `link` now.
+    /// The next request of this part for `link`.
     fn next_dispatch(
         &mut self,
         _now: Instant,
@@ -96,7 +96,7 @@ pub(crate) trait Part: fmt::Debug + Send {
         None
     }
 
-    /// Somebody reads the metrics: sets the gauges that this part knows.
+    /// The metrics are about to be read: sets the gauges of this part.
     fn measure(&self, _meters: &mut Meters) {}
 
     /// The client closes: everything undecided fails with `cause`.

@@ -17,7 +17,7 @@ use crate::produce::transaction::{Transaction, no_id};
 pub use crate::produce::transaction::{Finished, PreparedTransaction, Verb, VerbId};
 pub use crate::produce::{Appended, Done, NoHeaders, NotAppended, Row, Stored, check_topic};
 
-/// What a caller waited for.
+/// The thing that a caller waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Waited {
     /// Space in the buffer.
@@ -114,8 +114,9 @@ impl<T: Clone + std::fmt::Debug + Send + 'static> Engine<Producer<T>> {
         appended.ok_or(NotAppended::Full)
     }
 
-    /// [`Engine::append`] of the next row, and with it of the rows that follow it into the same batch: at least one and at most
-    /// `most`. What is looked up for the first is not looked up again. `None` if there is no row.
+    /// [`Engine::append`] of the next row, and with it of the rows that follow it into the same
+    /// batch: at least one and at most `most`. The look-ups for the first are not repeated. `None`
+    /// if there is no row.
     ///
     /// # Errors
     /// Those of the next row, which stays the next; nothing was changed.
@@ -215,7 +216,7 @@ impl<T: Clone + std::fmt::Debug + Send + 'static> Engine<Producer<T>> {
         self.client.transaction.as_mut()?.take(id)
     }
 
-    /// Nobody waits for the end of a verb any more. It goes on.
+    /// The caller no longer waits for a verb. The verb continues.
     pub fn give_up_verb(&mut self, id: VerbId) {
         if let Some(transaction) = &mut self.client.transaction {
             transaction.set_facts(self.client.accumulator.facts());
@@ -366,7 +367,7 @@ fn exchange_transaction<T: Clone>(
     }
     if let Some(cause) = transaction.purge() {
         accumulator.fail_all_unsent(&mut core.cluster, &cause);
-        // It knows why.
+        // The accumulator knows the cause.
         accumulator.take_failure();
     }
     if transaction.flushes() {

@@ -56,15 +56,15 @@ impl Era {
     }
 }
 
-/// How a connection learns its broker's versions.
+/// How a connection finds out its broker's versions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Approach {
-    /// Ask for them.
+    /// Request them.
     #[default]
     Ask,
-    /// Ask for them, and do not wait for long: what comes next is a probe.
+    /// Request them with a short timeout: a probe comes next.
     AskBriefly,
-    /// Find out whether the broker is too old to be asked.
+    /// Find out whether the broker is too old for ApiVersions.
     Probe,
     /// Treat the broker as one of this era, if it responds as one.
     Assume(Era),
@@ -135,8 +135,8 @@ const FIRST_WITH: &[(&str, ApiKey, i16)] = &[
     (Era::V0_9.name(), ApiKey::ListGroups, 0),
 ];
 
-/// The newest release whose brokers speak the same: `highest` gives the highest version of an API that the broker speaks. Other
-/// makers' brokers resemble one, too.
+/// The newest release whose brokers support the same versions: `highest` returns the highest
+/// version of an API that the broker supports. Other makers' brokers resemble one, too.
 pub(crate) fn resembled(highest: impl Fn(ApiKey) -> Option<i16>) -> &'static str {
     let mut rows = FIRST_WITH.iter();
     let row = rows.find(|(_, api, version)| highest(*api).is_some_and(|max| max >= *version));

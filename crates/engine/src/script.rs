@@ -42,14 +42,14 @@ pub(crate) struct Script<W> {
     pub(crate) telemetry: bool,
     /// Addresses that refuse connections.
     pub(crate) dead: Vec<String>,
-    /// What every dial fails with, if it is set.
+    /// The error of every dial, if it is set.
     pub(crate) refusal: Option<Error>,
     /// Names that the DNS does not know.
     pub(crate) unknown: Vec<String>,
     /// The addresses at which they fail so; none stands for all.
     pub(crate) refusing: Vec<String>,
     pub(crate) dials: Vec<String>,
-    /// What every broker speaks.
+    /// The versions of every broker.
     pub(crate) versions: Versions,
     /// Whom each dial is meant for.
     pub(crate) expected: Vec<Option<Expected>>,
@@ -64,7 +64,7 @@ pub(crate) struct Script<W> {
     pub(crate) metadata_silent: bool,
     /// The topics of each Metadata request, and whether it may create them.
     pub(crate) metadata_asked: Vec<(Vec<String>, bool)>,
-    /// The hosts that were asked for it.
+    /// The hosts that got a request for it.
     pub(crate) metadata_from: Vec<String>,
     pub(crate) producer_ids: i64,
     /// The code that InitProducerId returns.
@@ -85,7 +85,7 @@ pub(crate) fn config(role: Role, pairs: &[(&'static str, &'static str)]) -> Arc<
     Arc::new(Config::parse(role, bootstrap.chain(pairs.iter().copied())).unwrap())
 }
 
-/// A broker that speaks every API of the table, but takes no metrics of clients.
+/// A broker that supports every API of the table, but takes no metrics of clients.
 pub(crate) fn versions() -> Versions {
     speaking(false, false)
 }

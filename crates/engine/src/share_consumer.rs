@@ -88,7 +88,7 @@ impl Engine<ShareConsumer> {
         self.settle(now);
     }
 
-    /// Ends what [`Engine::leave_group`] began, whether brokers have heard of it or not.
+    /// Ends what [`Engine::leave_group`] began, whether brokers know it or not.
     pub fn abandon_group(&mut self, now: Instant) {
         if self.is_leaving_group() {
             self.client.acquirer.abandon(&mut self.core.cluster);
@@ -125,8 +125,8 @@ impl Engine<ShareConsumer> {
         self.core.cluster.context.meters.poll_ended(now);
     }
 
-    /// The oldest records that nobody has taken. What becomes of each of its ranges is to be said by [`Engine::give`] or
-    /// [`Engine::dispose`].
+    /// The oldest records that were not taken. [`Engine::give`] or [`Engine::dispose`] must be
+    /// called for each of its ranges.
     pub fn take(&mut self) -> Option<Acquired> {
         self.client.acquirer.take()
     }
@@ -208,7 +208,7 @@ impl Engine<ShareConsumer> {
         self.client.acquirer.take_commit(id)
     }
 
-    /// Nobody waits for the end of a commit any more. It goes on.
+    /// The caller no longer waits for a commit. The commit continues.
     pub fn give_up_commit(&mut self, id: CommitId) {
         self.client.acquirer.give_up_commit(id);
     }

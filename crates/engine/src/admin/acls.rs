@@ -34,7 +34,7 @@ pub struct AclBinding {
     pub name: String,
     /// How the name matches.
     pub pattern_type: AclPatternType,
-    /// Who, such as `User:alice`.
+    /// The principal, such as `User:alice`.
     pub principal: String,
     /// From which host; `*` is any.
     pub host: String,
@@ -69,7 +69,7 @@ pub struct AclFilter {
     pub name: Option<String>,
     /// How the name matches.
     pub pattern_type: AclPatternType,
-    /// Who; `None` for any.
+    /// The principal; `None` for any.
     pub principal: Option<String>,
     /// From which host; `None` for any.
     pub host: Option<String>,

@@ -40,7 +40,7 @@ macro_rules! codes {
 }
 
 codes! {
-    /// What has a configuration.
+    /// The resources with a configuration.
     ConfigResourceType {
         "a type of resource with a configuration: TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS or GROUP",
         0: "UNKNOWN", 2: "TOPIC", 4: "BROKER", 8: "BROKER_LOGGER", 16: "CLIENT_METRICS", 32: "GROUP",
@@ -63,7 +63,7 @@ codes! {
         "an operation on a configuration: SET, DELETE, APPEND or SUBTRACT",
         0: "SET", 1: "DELETE", 2: "APPEND", 3: "SUBTRACT",
     }
-    /// What an ACL is about.
+    /// The resources of ACLs.
     AclResourceType {
         "a type of resource with ACLs: TOPIC, GROUP, CLUSTER, TRANSACTIONAL_ID, DELEGATION_TOKEN, USER; or ANY in a filter",
         0: "UNKNOWN", 1: "ANY", 2: "TOPIC", 3: "GROUP", 4: "CLUSTER", 5: "TRANSACTIONAL_ID", 6: "DELEGATION_TOKEN",
@@ -74,7 +74,7 @@ codes! {
         "a type of pattern: LITERAL or PREFIXED; or ANY or MATCH in a filter",
         0: "UNKNOWN", 1: "ANY", 2: "MATCH", 3: "LITERAL", 4: "PREFIXED",
     }
-    /// What an ACL allows or denies.
+    /// The operations that an ACL allows or denies.
     AclOperation {
         "an operation of Kafka's ACLs, such as READ, WRITE or ALL",
         0: "UNKNOWN", 1: "ANY", 2: "ALL", 3: "READ", 4: "WRITE", 5: "CREATE", 6: "DELETE", 7: "ALTER", 8: "DESCRIBE",

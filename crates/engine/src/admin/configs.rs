@@ -30,7 +30,7 @@ const BROKER: ConfigResourceType = ConfigResourceType(4);
 const BROKER_LOGGER: ConfigResourceType = ConfigResourceType(8);
 const CLIENT_METRICS: ConfigResourceType = ConfigResourceType(16);
 
-/// What has a configuration.
+/// A resource with a configuration.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ConfigResource {
     /// Its type.
@@ -198,7 +198,7 @@ pub struct AlterConfigOp {
     pub name: String,
     /// Its value; `None` to delete it.
     pub value: Option<String>,
-    /// What becomes of it.
+    /// The operation on it.
     pub operation: AlterOperation,
 }
 

@@ -33,7 +33,7 @@ const THE_TOKEN: &str = "the token";
 /// The version of CreateDelegationToken from which on a token may be for another owner (KIP-373).
 const OWNERS: i16 = 3;
 
-/// Who owns or renews a token, such as `User` and `alice`. For callers it is a pair.
+/// The owner or renewer of a token, such as `User` and `alice`. For callers it is a pair.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "(String, String)", into = "(String, String)")]
 pub struct Principal {
@@ -153,7 +153,7 @@ impl Call for CreateDelegationToken {
             ..Default::default()
         };
         let owner = self.owner.as_ref();
-        // Older versions have no owner; one that was asked for is not dropped in silence.
+        // Older versions have no owner; a requested one is not dropped silently.
         if owner.is_some() || about.version >= OWNERS {
             request.owner_principal_type = owner.map(|owner| owner.kind.as_str().into());
             request.owner_principal_name = owner.map(|owner| owner.name.as_str().into());
@@ -188,7 +188,8 @@ impl Call for CreateDelegationToken {
     }
 }
 
-/// Declares the calls that say when a token ends: each with its request and the field of its period.
+/// Declares the calls that set the end of a token: each with its request and the field of its
+/// period.
 macro_rules! periods {
     ($($(#[$doc:meta])* $name:ident($request:ident . $field:ident);)*) => { $(
         $(#[$doc])*

@@ -46,7 +46,7 @@ pub struct FeatureMetadata {
 /// Describes features.
 #[derive(Clone, Debug, Deserialize)]
 pub struct DescribeFeatures {
-    /// The broker to ask; `None` for any.
+    /// The broker of the request; `None` for any.
     pub broker: Option<i32>,
 }
 
@@ -114,7 +114,7 @@ pub struct FeatureUpdate {
     pub upgrade_type: UpgradeType,
 }
 
-/// Changes levels of features, all or none where brokers speak version 2 (Kafka 4.0).
+/// Changes levels of features, all or none where brokers support version 2 (Kafka 4.0).
 #[derive(Clone, Debug, Deserialize)]
 pub struct UpdateFeatures {
     /// The levels.
@@ -187,7 +187,7 @@ impl Call for UpdateFeatures {
     fn merge(self, found: Vec<Result<Self::Found, Error>>) -> Result<Self::Answer, Error> {
         let failed = match only(found, "the features") {
             Ok(failed) => failed,
-            // A request whose response does not say more: no feature was changed.
+            // The response contains no results: no feature was changed.
             Err(error) if error.kind() == Kind::Broker => {
                 let names = self.updates.iter().map(|row| row.feature.clone());
                 names.map(|name| (name, error.clone())).collect()

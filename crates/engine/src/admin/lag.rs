@@ -1,4 +1,4 @@
-//! How far groups are behind, and their offsets moved elsewhere.
+//! The lag of groups, and changes of their offsets.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -55,7 +55,7 @@ async fn listed(
     admin.ask(call).await.map(by_partition)
 }
 
-/// How far a group is behind in a partition.
+/// The lag of a group in a partition.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct GroupLag {
     /// The group.
@@ -80,7 +80,7 @@ pub struct GroupLag {
     pub client_host: Option<String>,
 }
 
-/// How far groups are behind: all partitions that a group has committed an offset for, or has assigned.
+/// The lag of groups: all partitions that a group has committed an offset for, or has assigned.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Lag {
     /// Their ids.

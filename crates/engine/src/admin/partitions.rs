@@ -127,7 +127,7 @@ pub struct DeletedRecords {
     pub offset: i64,
 }
 
-/// Deletes records. An item is a partition, whose leader is asked.
+/// Deletes records. An item is a partition; the request goes to its leader.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(from = "DeleteRecordsArguments")]
 pub struct DeleteRecords {
@@ -254,7 +254,7 @@ fn first_with(timestamp: i64) -> i16 {
     }
 }
 
-/// Offsets of partitions' logs. An item is a partition, whose leader is asked.
+/// Offsets of partitions' logs. An item is a partition; the request goes to its leader.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(from = "ListOffsetsArguments")]
 pub struct ListOffsets {

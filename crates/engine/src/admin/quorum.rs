@@ -240,7 +240,7 @@ changes! {
         }).collect(),
         ..Default::default()
     }, "the voter";
-    /// Makes a controller vote no more.
+    /// Removes a controller from the voters.
     RemoveRaftVoter {
         /// Its id.
         voter_id: i32,

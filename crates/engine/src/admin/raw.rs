@@ -21,7 +21,8 @@ pub struct AnyRequest {
     pub api: String,
     /// The fields of the request, as a JSON object. Fields of the message itself that are left out have their defaults.
     pub message: String,
-    /// The version; `None` takes the highest that the broker speaks and that has all fields of the message.
+    /// The version; `None` selects the highest that the broker supports and that has all fields of
+    /// the message.
     pub version: Option<i16>,
     /// The id of the broker; `None` for any.
     pub broker: Option<i32>,

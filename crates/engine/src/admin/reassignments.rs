@@ -134,7 +134,7 @@ pub struct Reassignment {
     pub topic: String,
     /// The partition.
     pub partition: i32,
-    /// The ids of the brokers, the preferred leader first; `None` cancels what is under way.
+    /// The ids of the brokers, the preferred leader first; `None` cancels a running reassignment.
     pub replicas: Option<Vec<i32>>,
 }
 

@@ -1,4 +1,4 @@
-//! What an admin call is for callers: a name, arguments, and an outcome.
+//! An admin call as callers see it: a name, arguments, and an outcome.
 
 use std::future::Future;
 

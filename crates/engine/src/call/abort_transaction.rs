@@ -1,4 +1,5 @@
-//! WriteTxnMarkers (KIP-664), asked of a partition's leader: the end of a transaction that its coordinator has forgotten.
+//! WriteTxnMarkers (KIP-664), to a partition's leader: the end of a transaction that its
+//! coordinator has forgotten.
 
 use std::sync::Arc;
 

@@ -54,12 +54,12 @@ impl Calls {
         self.for_parts.pop_front()
     }
 
-    /// What went wrong last in a call that is under way.
+    /// The last error of a running call.
     pub(crate) fn trouble(&self, id: CallId) -> Option<&Error> {
         self.running.get(&id)?.last_error()
     }
 
-    /// Nobody waits any more.
+    /// The caller no longer waits.
     pub(crate) fn cancel(&mut self, cluster: &mut Cluster, id: CallId) {
         self.for_callers.remove(&id);
         if let Some(running) = self.running.remove(&id) {

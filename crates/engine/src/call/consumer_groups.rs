@@ -1,4 +1,5 @@
-//! ConsumerGroupDescribe (KIP-848): groups whose coordinator assigns, asked of each group's coordinator.
+//! ConsumerGroupDescribe (KIP-848): groups whose coordinator assigns. The request goes to each
+//! group's coordinator.
 
 use std::sync::Arc;
 

@@ -18,7 +18,7 @@ use crate::error::{Error, Kind};
 /// A partition by its topic's id and its number.
 pub(crate) type IdPartition = (Uuid, i32);
 
-/// What a member declares. What is `None` is as the coordinator knows it.
+/// A member's declaration. A field is `None` if it has not changed for the coordinator.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Declaration {
     /// How long the coordinator waits for the member to give partitions up.
@@ -48,7 +48,7 @@ pub(crate) struct Standing {
     pub(crate) epoch: i32,
     /// Until the next heartbeat.
     pub(crate) interval: Duration,
-    /// What it is assigned; `None` if that is as before.
+    /// Its assignment; `None` if that has not changed.
     pub(crate) assigned: Option<BTreeSet<IdPartition>>,
 }
 

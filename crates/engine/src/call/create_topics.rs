@@ -1,4 +1,4 @@
-//! CreateTopics, asked of the controller.
+//! CreateTopics, to the controller.
 
 use ottla_protocol::messages::CreateTopicsRequest;
 use ottla_protocol::messages::create_topics_request::CreatableTopic;

@@ -1,4 +1,4 @@
-//! DeleteTopics, asked of the controller.
+//! DeleteTopics, to the controller.
 
 use ottla_protocol::messages::DeleteTopicsRequest;
 use ottla_protocol::messages::delete_topics_request::DeleteTopicState;

@@ -16,7 +16,7 @@ use crate::error::Error;
 const WITH_FENCED: i16 = 2;
 /// The versions of Metadata that can return the operations that the client is authorized for (KIP-430, KIP-700).
 const WITH_OPERATIONS: std::ops::RangeInclusive<i16> = 8..=10;
-/// The bits of authorized operations in a response to a request that did not ask for them.
+/// The bits of authorized operations in a response to a request without them.
 const NOT_REQUESTED: i32 = i32::MIN;
 
 /// A broker of the cluster.

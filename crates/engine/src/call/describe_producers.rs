@@ -1,4 +1,4 @@
-//! DescribeProducers (KIP-664), asked of each partition's leader.
+//! DescribeProducers (KIP-664), to each partition's leader.
 
 use std::sync::Arc;
 

@@ -53,14 +53,14 @@ pub struct DescribeTopics {
     answers: u32,
 }
 
-/// The first version of Metadata that is asked by ids of topics.
+/// The first version of Metadata with topic ids in the request.
 const BY_ID: i16 = 12;
 
 /// A topic that was just created is not known to every broker at once.
 const CONFIRMED: u32 = 4;
 
 impl DescribeTopics {
-    /// As the first broker asked knows them.
+    /// As known by the broker that gets the first request.
     pub fn at_once(names: Vec<String>) -> DescribeTopics {
         DescribeTopics { names, answers: 1 }
     }
@@ -105,7 +105,7 @@ impl Call for DescribeTopics {
             let name = self.names.get(asked.item)?.as_str();
             let mut rows = answer.topics.iter();
             let Some(row) = rows.find(|row| row.name.as_deref() == Some(name)) else {
-                // Old brokers were asked for all there are.
+                // Old brokers returned all topics.
                 let code = ErrorCode::UNKNOWN_TOPIC_OR_PARTITION;
                 return Some(Err(Error::from_code(code, None).topic_is(&name.into())));
             };

@@ -1,4 +1,5 @@
-//! OffsetForLeaderEpoch, asked of each partition's leader (KIP-320): where what an earlier leader wrote ends in its log.
+//! OffsetForLeaderEpoch, to each partition's leader (KIP-320): where the records of an earlier
+//! leader end in its log.
 
 use std::sync::Arc;
 
@@ -20,7 +21,7 @@ const CONSUMER: i32 = -1;
 /// The end of an epoch, as the leader reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct EpochEnd {
-    /// The newest epoch in its log that is not newer than the one asked for; -1 if it knows none.
+    /// The newest epoch in its log that is not newer than the requested one; -1 if it knows none.
     pub(crate) epoch: i32,
     /// The offset after the last record of that epoch; -1 if it knows none.
     pub(crate) offset: i64,

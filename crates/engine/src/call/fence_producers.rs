@@ -1,5 +1,6 @@
-//! Fencing the producers of transactional ids (KIP-664, KIP-939): InitProducerId by somebody who will not produce, asked of each
-//! id's coordinator. What is open is aborted, also what was prepared for two-phase commits.
+//! Fencing the producers of transactional ids (KIP-664, KIP-939): InitProducerId by a client that
+//! will not produce, to each id's coordinator. An open transaction is aborted, also one that was
+//! prepared for a two-phase commit.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +15,7 @@ use super::{About, Asked, Call, Target};
 use crate::api::{Request, Response};
 use crate::error::Error;
 
-/// Who a transactional id's producer would be, after the one before was fenced.
+/// The identity of a transactional id's next producer, after the one before was fenced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct FencedProducer {
     /// The producer's id.

@@ -1,5 +1,6 @@
-//! Offsets that a group has committed: OffsetCommit and OffsetFetch, asked of the group's coordinator; or, at version 0, of any broker,
-//! which keeps them in ZooKeeper. Neither sees what is committed in the other.
+//! Offsets that a group has committed: OffsetCommit and OffsetFetch, to the group's coordinator;
+//! or, at version 0, to any broker, which keeps them in ZooKeeper. Neither sees what is committed
+//! in the other.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -57,7 +58,8 @@ impl OffsetsStorage {
 /// The highest version of OffsetCommit and of OffsetFetch with topic names.
 const NAMED: i16 = 9;
 
-/// OffsetCommit: the group goes on at these offsets. Safe to repeat, as long as no later commit was sent in between.
+/// OffsetCommit: commits these offsets for the group. Safe to repeat, as long as no later commit
+/// was sent in between.
 #[derive(Clone, Debug)]
 pub(crate) struct OffsetCommit {
     pub(crate) storage: OffsetsStorage,
@@ -206,7 +208,8 @@ pub struct OffsetFetch {
     pub group: Arc<str>,
     /// The partitions.
     pub partitions: Vec<(Arc<str>, i32)>,
-    /// The ids of topics. If all are known, brokers that speak version 10 look for these topics, not for others of their names.
+    /// The ids of topics. If all are known, brokers that support version 10 look for these topics,
+    /// not for others of their names.
     pub topic_ids: BTreeMap<Arc<str>, Uuid>,
     /// Whether offsets that an open transaction may still change are waited for (KIP-447).
     pub require_stable: bool,
@@ -272,7 +275,7 @@ impl Call for OffsetFetch {
         if code.is_error() {
             return vec![Err(refused(code))];
         }
-        // One that waits for a transaction is worth asking for again, and with it all others.
+        // A partition that waits for a transaction is requested again, and with it all others.
         let stays = |row: &&Row<'_>| row.code == ErrorCode::UNSTABLE_OFFSET_COMMIT;
         if let Some(row) = rows.iter().find(stays) {
             return vec![Err(
@@ -320,7 +323,7 @@ struct Row<'a> {
     metadata: &'a str,
 }
 
-/// The code about all of it, and the partitions.
+/// The code of the whole response, and the partitions.
 fn rows<'a>(
     answer: &'a OffsetFetchResponse,
     ids: &'a BTreeMap<Arc<str>, Uuid>,

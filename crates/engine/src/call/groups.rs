@@ -139,7 +139,8 @@ pub struct MemberDescription {
     pub subscribed_pattern: Option<String>,
     /// Its `client.rack`.
     pub rack: Option<String>,
-    /// Whether it speaks the consumer protocol itself, in a group of that protocol; brokers before 4.0 do not return it (KIP-1099).
+    /// Whether it uses the consumer protocol itself, in a group of that protocol; brokers before
+    /// 4.0 do not return it (KIP-1099).
     pub is_upgraded: Option<bool>,
 }
 
@@ -288,8 +289,8 @@ fn described_member(row: &DescribedGroupMember, consumes: bool) -> MemberDescrip
     }
 }
 
-/// What stands behind its version. Any client of the group may have written it, also in a version that is not known here, which is
-/// read as the highest that is.
+/// The message after its version. Any client of the group may have written it, also in a version
+/// that is unknown here, which is read as the highest known one.
 fn versioned<M: Message>(data: Bytes) -> Option<M> {
     let mut input = Reader::new(data);
     let version = input.i16().ok()?;

@@ -1,4 +1,4 @@
-//! What a call is.
+//! The trait of calls.
 
 use std::fmt;
 use std::time::Duration;
@@ -67,7 +67,7 @@ pub trait Call: fmt::Debug + Send + 'static {
         outcome::proves_nothing(error)
     }
 
-    /// What an item did to a topic, if it was successful.
+    /// The effect of an item on a topic, if it was successful.
     #[allow(
         unused_variables,
         reason = "the name documents what implementations get"
@@ -116,7 +116,7 @@ impl Retry {
     }
 }
 
-/// What was done to a topic.
+/// The effect of a call on a topic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect<'a> {
     /// It was made.
@@ -141,7 +141,7 @@ pub struct Asked {
 /// What a request may depend on.
 #[derive(Debug)]
 pub struct About<'a> {
-    /// The version that the broker speaks.
+    /// The version that the broker supports.
     pub version: i16,
     /// The metadata of the cluster.
     pub view: &'a Metadata,
@@ -172,7 +172,8 @@ pub(crate) fn results<T>(
         .collect()
 }
 
-/// What all brokers list, sorted by id. What moves from one broker to another meanwhile may be listed by both, and counts once.
+/// The lists of all brokers, sorted by id. An entry that moves from one broker to another meanwhile
+/// may be listed by both, and counts once.
 pub(crate) fn listed<T>(
     found: Vec<Result<Vec<T>, Error>>,
     id: impl Fn(&T) -> &str,

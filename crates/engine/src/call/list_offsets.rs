@@ -1,4 +1,4 @@
-//! ListOffsets, asked of each partition's leader.
+//! ListOffsets, to each partition's leader.
 
 use std::sync::Arc;
 
@@ -25,8 +25,8 @@ pub struct FoundOffset {
     pub timestamp_ms: i64,
     /// The epoch of the leader that wrote it; -1 if unknown.
     pub leader_epoch: i32,
-    /// There is no offset because all parts of the log are younger than the requested time: all records are at or after it.
-    /// Only brokers before 0.10.1 say this.
+    /// There is no offset because all parts of the log are younger than the requested time: all
+    /// records are at or after it. Only brokers before 0.10.1 return this.
     pub log_is_younger: bool,
 }
 

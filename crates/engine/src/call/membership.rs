@@ -40,7 +40,7 @@ pub struct GroupMetadata {
 }
 
 impl GroupMetadata {
-    /// Whoever has offsets of the group, and is no member of it.
+    /// A client that uses offsets of the group, and is not a member of it.
     pub fn outside(group: Arc<str>) -> GroupMetadata {
         GroupMetadata {
             group,
@@ -95,7 +95,7 @@ pub(crate) enum Admission {
     Named(Arc<str>),
 }
 
-/// A generation of a group, as a member learns of it.
+/// A generation of a group, as a member receives it.
 #[derive(Debug)]
 pub(crate) struct Joined {
     pub(crate) generation: i32,
@@ -109,7 +109,7 @@ pub(crate) struct Joined {
     pub(crate) members: Vec<JoinedMember>,
 }
 
-/// A member, as the leader learns of it.
+/// A member, as the leader receives it.
 #[derive(Debug)]
 pub(crate) struct JoinedMember {
     pub(crate) id: Arc<str>,
@@ -202,7 +202,7 @@ pub(crate) struct SyncGroup {
     pub(crate) rebalance_timeout: Duration,
     /// The assignor that all members know.
     pub(crate) protocol: Arc<str>,
-    /// What the leader assigned to each member; nothing of who is not the leader.
+    /// The leader's assignment of each member; empty for members that are not the leader.
     pub(crate) assignments: Vec<(Arc<str>, Bytes)>,
 }
 

@@ -13,7 +13,7 @@ pub(super) fn proves_nothing(error: &Error) -> bool {
         Some(
             // Any exception, anywhere.
             ErrorCode::UNKNOWN_SERVER_ERROR
-            // The broker waited for the controller or for replicas, which may go on.
+            // The broker waited for the controller or for replicas, which may still carry it out.
             | ErrorCode::REQUEST_TIMED_OUT
             | ErrorCode::NOT_ENOUGH_REPLICAS_AFTER_APPEND
             // The broker lost the response of another broker.

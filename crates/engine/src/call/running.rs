@@ -1,4 +1,4 @@
-//! A call that is under way: which items were requested, which have their result.
+//! A running call: which items were requested, which have their result.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -16,8 +16,9 @@ use crate::error::{Error, Kind};
 use crate::observe::Observed;
 use crate::release;
 
-/// The pauses before a broker is asked again that was not done with what it was asked before: the first, and the longest after
-/// each was twice the one before. Java's producer always waits for the longest; most often the broker is done in the first.
+/// The pauses before a repeated request to a broker that was not done with the earlier one: the
+/// first pause, and the longest; each is twice the one before. Java's producer always waits for the
+/// longest; most often the broker is done after the first.
 const EARLY: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(20));
 
 /// A running call, whatever its type.
@@ -64,7 +65,7 @@ pub(super) struct Running<C: Call> {
     undone: usize,
     /// Topics that the view has to know for it.
     topics: BTreeSet<Arc<str>>,
-    /// Brokers that have not heard of a topic that this client made.
+    /// Brokers that do not know yet of a topic that this client made.
     unaware: Vec<LinkId>,
 }
 
@@ -78,7 +79,7 @@ struct Slot<F> {
 }
 
 impl<F> Slot<F> {
-    /// Whether a broker may carry it out, or have done so, though nobody knows.
+    /// Whether a broker may carry it out, or have done so, without a response.
     fn is_doubtful(&self) -> bool {
         self.repeated || matches!(self.state, State::Asked)
     }
@@ -196,7 +197,8 @@ impl<C: Call> Running<C> {
         }
     }
 
-    /// Whether the brokers have to be known first: nothing is asked before, so that slots keep their places.
+    /// Whether the brokers have to be known first: no request is sent before, so that slots keep
+    /// their places.
     fn is_to_spread(&self) -> bool {
         let mut slots = self.slots.iter();
         slots.any(|slot| slot.target == Target::EveryNode)
@@ -231,7 +233,8 @@ impl<C: Call> Running<C> {
         by_link
     }
 
-    /// Whether a broker that does not know a topic has not heard of it yet: this client made it. The controller knows.
+    /// Whether a broker that does not know a topic merely lags behind: this client made the topic.
+    /// The controller knows it.
     fn is_unaware(&self, now: Instant, cluster: &Cluster, slot: usize, error: &Error) -> bool {
         let target = self.slots.get(slot).map(|slot| &slot.target);
         let is_new = matches!(
@@ -271,7 +274,7 @@ impl<C: Call> Running<C> {
         }
     }
 
-    /// The next attempt goes to a broker that was not asked yet, while there is one.
+    /// The next attempt goes to another broker, while there is one without a request so far.
     fn ask_another(&mut self, link: LinkId, cluster: &Cluster) {
         if self.unaware.len() >= cluster.view().nodes().count() {
             self.unaware.clear();
@@ -531,7 +534,7 @@ impl<C: Call> Run for Running<C> {
     }
 }
 
-/// What is said at the deadline of a topic that this client made, and that brokers have not heard of.
+/// The error at the deadline of a topic that this client made, and that brokers do not know yet.
 fn unheard(error: &Error) -> Error {
     let text = "this client created the topic, and the brokers have not heard of it yet";
     let mut told = Error::new(Kind::Timeout, text).after(error.attempts());

@@ -28,7 +28,7 @@ pub enum Target {
     EveryNode,
 }
 
-/// What is known about the way to a target.
+/// The state of the connection to a target.
 #[derive(Debug)]
 pub(super) enum Way {
     /// This link is up.

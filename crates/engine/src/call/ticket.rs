@@ -9,7 +9,7 @@ use crate::change::CallId;
 use crate::cluster::PartId;
 use crate::error::Error;
 
-/// A call that somebody waits for.
+/// A call with a waiter.
 #[derive(Debug)]
 pub struct Ticket<C> {
     id: CallId,

@@ -38,8 +38,8 @@ pub(super) fn deleted(error: Error) -> Error {
     error.wrap(kind, text).retriable_is(false)
 }
 
-/// The error of a commit that no broker was asked for, as versions without topic ids would commit the offset to another topic: the
-/// one of the offset was deleted, and created again.
+/// The error of a commit that was not sent, as versions without topic ids would commit the offset
+/// to another topic: the one of the offset was deleted, and created again.
 pub(crate) fn outdated(
     api: &'static str,
     group: &Arc<str>,

@@ -117,14 +117,14 @@ pub(crate) struct Initialized {
 #[derive(Clone, Debug)]
 pub(crate) struct InitTransactions {
     pub(crate) id: Arc<str>,
-    /// After so long the coordinator aborts a transaction that is still open.
+    /// After this time the coordinator aborts a transaction that is still open.
     pub(crate) timeout: Duration,
     /// The identity so far, whose next epoch is wanted. No transaction of it may be open: the coordinator would abort it by fencing
     /// this identity.
     pub(crate) current: Option<ProducerIdentity>,
     /// The coordinator ends none of its transactions by itself.
     pub(crate) two_phase: bool,
-    /// What an earlier producer left open stays open.
+    /// A transaction that an earlier producer left open stays open.
     pub(crate) keeps: bool,
 }
 
@@ -353,7 +353,8 @@ impl GroupOffset {
 /// The highest version of TxnOffsetCommit with topic names.
 const NAMED: i16 = 5;
 
-/// TxnOffsetCommit: offsets of a group, which take effect when the transaction is committed. Asked of the group's coordinator.
+/// TxnOffsetCommit: offsets of a group, which take effect when the transaction is committed. It
+/// goes to the group's coordinator.
 #[derive(Clone, Debug)]
 pub(crate) struct TxnOffsetCommit {
     pub(crate) member: Member,
@@ -427,7 +428,7 @@ impl Call for TxnOffsetCommit {
         vec![each.into_iter().collect()]
     }
 
-    /// A topic of which no id is known may be so new that the coordinator has not heard of it.
+    /// A topic of which no id is known may be so new that the coordinator does not know it yet.
     fn retry(&self, error: &Error, _: u32) -> Retry {
         let id = |row: &&GroupOffset| error.topic() == Some(&*row.topic);
         let is_known = self.offsets.iter().find(id);

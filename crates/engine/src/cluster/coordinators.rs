@@ -20,7 +20,7 @@ use crate::observe::Observed;
 
 type Key = (CoordinatorType, Arc<str>);
 
-/// A coordinator that nobody asked for so long is not looked for any more.
+/// A coordinator that was not needed for this long is no longer looked up.
 const FORGOTTEN: Duration = Duration::from_secs(10);
 
 /// What is known about a coordinator.
@@ -35,7 +35,7 @@ enum State {
 struct Entry {
     state: State,
     failures: u32,
-    /// When somebody last asked for it.
+    /// When it was last needed.
     asked_for: Instant,
     /// Why it is not known, as far as known.
     error: Option<Error>,
@@ -78,7 +78,7 @@ impl Coordinators {
         entry.asked_for = now;
         match (&entry.state, &entry.error) {
             (State::Known(node), _) => Coordinator::Known(*node),
-            // Once the pause is over, it is asked again: by then the client may be allowed to.
+            // After the pause, the request is repeated: by then the client may have the permission.
             (State::Wanted { after: Some(at) }, Some(error))
                 if *at > now && !error.is_retriable() =>
             {

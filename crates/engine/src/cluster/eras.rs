@@ -31,7 +31,7 @@ use crate::release::{Approach, Era, Fallback};
 /// How long a broker must look old where others of its cluster have reported their versions: longer than faults in a row.
 const PASSING: Duration = Duration::from_secs(30);
 
-/// What is known of a broker.
+/// The finding about a broker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Finding {
     /// It ended a connection as old brokers do, and others, first at this time.
@@ -66,7 +66,9 @@ impl Eras {
             Some(Finding::Suspected(since)) if has_sasl && !self.is_lasting(now, *since) => {
                 Approach::Ask
             }
-            Some(Finding::Found(..) | Finding::Suspected(_) | Finding::Likely(..)) => Approach::Probe,
+            Some(Finding::Found(..) | Finding::Suspected(_) | Finding::Likely(..)) => {
+                Approach::Probe
+            }
             // Where one broker is old, others are as well, and a probe is quicker than silence.
             None if !old && self.any_found(|_| true) => Approach::Probe,
             None if config.broker_version_fallback == Fallback::Probe => Approach::AskBriefly,
@@ -79,7 +81,7 @@ impl Eras {
         findings.any(|finding| matches!(finding, Finding::Found(era, _) if wanted(*era)))
     }
 
-    /// Whether a probe that shows this era is believed.
+    /// Whether a probe that shows this era is sufficient proof.
     fn is_believed(&self, now: Instant, address: &str, era: Era) -> bool {
         let again = match self.0.get(address) {
             Some(Finding::Likely(likely, since)) => *likely == era && self.is_lasting(now, *since),
@@ -120,7 +122,7 @@ impl Eras {
             Some((mechanism, era)) => {
                 let (name, era) = (mechanism.name(), era.name());
                 let text = format!(
-                    "the broker does not tell its versions and is taken for one of Kafka {era} (broker.version.fallback), and {name} \
+                    "the broker does not return its versions and is treated as Kafka {era} (broker.version.fallback), and {name} \
                      needs Kafka {} or newer: use security.protocol and sasl.mechanism of one of its listeners, or remove \
                      broker.version.fallback if the brokers are newer",
                     mechanism.since()
@@ -154,7 +156,8 @@ impl Eras {
                     Some(Finding::Likely(likely, since)) if *likely == era => *since,
                     _ => now,
                 };
-                self.0.insert(address.to_owned(), Finding::Likely(era, since));
+                self.0
+                    .insert(address.to_owned(), Finding::Likely(era, since));
                 // Only where the second proof is believed is it worth looking for at once.
                 return self.is_lasting(now, since);
             }

@@ -37,7 +37,7 @@ pub(super) const IMPATIENCE: Duration = Duration::from_secs(1);
 /// The first version of ApiVersions that names the intended receiver of the connection.
 const CHECKS: i16 = 5;
 
-/// What the shell must do.
+/// A task of the shell.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Connect, negotiate, and report the result as this link's.
@@ -59,17 +59,17 @@ pub struct Dial {
     pub approach: Approach,
     /// Whether the user gave this address; else the cluster did.
     pub is_bootstrap: bool,
-    /// Whom to ask for, if the cluster's brokers understand that.
+    /// The intended receiver, if the cluster's brokers check it.
     pub expected: Option<Expected>,
     /// For dialling and negotiation together.
     pub timeout: Duration,
 }
 
-/// What is queued on a link.
+/// The next request that is queued on a link.
 #[derive(Debug)]
 pub(crate) enum Next {
     Send(Box<Outgoing>),
-    /// The broker does not speak a version that is needed.
+    /// The broker does not support a version that is needed.
     Unsupported(Orphan),
     Nothing,
 }
@@ -129,7 +129,7 @@ struct Link {
     queue: VecDeque<Queued>,
     in_flight: VecDeque<InFlight>,
     woken: bool,
-    /// The broker asked for a pause until then.
+    /// The broker throttles the client until then.
     throttled_until: Option<Instant>,
     /// When a request was last sent or a response received, or the connection made.
     used: Instant,
@@ -154,7 +154,7 @@ impl Link {
         }
     }
 
-    /// Takes a request out of what is under way.
+    /// Removes a request from those in flight.
     fn take(&mut self, token: u64) -> Option<InFlight> {
         let at = self
             .in_flight
@@ -171,7 +171,7 @@ impl Link {
         )
     }
 
-    /// Whether nothing is under way on it or waits for it.
+    /// Whether no request is in flight on it or waits for it.
     fn is_idle(&self) -> bool {
         self.queue.is_empty() && self.in_flight.is_empty()
     }
@@ -211,11 +211,11 @@ pub(super) struct Links {
     warned: FxHashMap<String, Instant>,
     first_dial: Option<Instant>,
     pub(super) eras: Eras,
-    /// The broker that was connected to last, and what it speaks.
+    /// The broker that was connected to last, and its versions.
     last_up: Option<(String, Versions)>,
     /// When to look for idle connections next.
     idle_at: Option<Instant>,
-    /// When the first pause ends that a broker asked for, or earlier.
+    /// When the first throttle time ends, or earlier.
     pause_ends: Option<Instant>,
     advertised: Advertised,
     cluster_id: Option<Arc<str>>,
@@ -228,7 +228,7 @@ pub(super) struct Links {
     unresolved: bool,
     actions: VecDeque<Action>,
     orphans: VecDeque<Orphan>,
-    /// Nothing is dialled any more.
+    /// No connection is dialled any more.
     closed: bool,
 }
 
@@ -485,7 +485,7 @@ impl Links {
         })
     }
 
-    /// Takes in which cluster it is, if that is known.
+    /// Sets the id of the cluster, if that is known.
     pub(super) fn set_cluster(&mut self, id: Option<&str>) {
         if self.cluster_id.as_deref() != id {
             self.cluster_id = id.map(Arc::from);

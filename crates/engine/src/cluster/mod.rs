@@ -1,6 +1,6 @@
 //! The cluster as one client sees it: connections, the view of who leads what, coordinators.
 //!
-//! * `advertised`: the addresses that brokers advertise, and what to say where they lead nowhere
+//! * `advertised`: the addresses that brokers advertise, and the errors when they cannot be reached
 //! * `links`: connections, and what is queued on them
 //! * `target`: where a connection leads, and whose requests go over it
 //! * `eras`: brokers that do not return their versions, and their age as it was found out

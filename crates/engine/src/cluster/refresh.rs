@@ -43,7 +43,8 @@ pub(super) struct Refresh {
     wanted: BTreeMap<Arc<str>, usize>,
     /// Partitions of wanted topics that callers wait for, and how many callers.
     wanted_partitions: BTreeMap<(Arc<str>, i32), usize>,
-    /// Nobody needs a topic that is not there, so none may be created even if the settings allow it.
+    /// No caller needs a topic that does not exist, so none may be created even if the settings
+    /// allow it.
     creates_none: bool,
     at: Option<Instant>,
     token: Option<u64>,
@@ -214,7 +215,7 @@ impl Refresh {
         let named: FxHashSet<_> = named.filter_map(|topic| topic.name.as_deref()).collect();
         let mut whole = Cow::Borrowed(answer);
         for name in self.wanted.keys().filter(|name| !named.contains(&***name)) {
-            // A topic that became wanted after the request was not asked for.
+            // A topic that became wanted after the request is not in its response.
             if self.asked_for.contains(name) {
                 whole.to_mut().topics.push(MetadataResponseTopic {
                     error_code: ErrorCode::UNKNOWN_TOPIC_OR_PARTITION.0,
@@ -231,7 +232,7 @@ impl Refresh {
         self.is_doubted = true;
     }
 
-    /// The connection that is better not asked next.
+    /// The connection to avoid for the next request.
     pub(super) fn doubted(&self) -> Option<LinkId> {
         self.asked_over.filter(|_| self.is_doubted)
     }
@@ -349,7 +350,7 @@ impl Refresh {
         believed && !created && self.is_fresh(since)
     }
 
-    /// This client made a topic: who does not know it has not heard of it yet.
+    /// This client made a topic: a broker that does not know it lags behind.
     pub(super) fn note_created(&mut self, now: Instant, topic: &str) {
         self.created.retain(|_, at| now < *at + HEARD);
         self.created.insert(topic.into(), now);
@@ -361,7 +362,7 @@ impl Refresh {
         self.created.remove(topic);
     }
 
-    /// Whether this client made the topic, so lately that brokers may not have heard of it.
+    /// Whether this client made the topic, so lately that brokers may not know it yet.
     pub(super) fn has_created(&self, now: Instant, topic: &str) -> bool {
         self.created.get(topic).is_some_and(|at| now < *at + HEARD)
     }

@@ -1,4 +1,4 @@
-//! Where a connection leads, and who asked what goes over it.
+//! The target of a connection, and the owners of its requests.
 
 use std::sync::Arc;
 
@@ -6,8 +6,8 @@ use std::sync::Arc;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LinkId(pub(super) u64);
 
-/// What a connection carries. Brokers respond in order, so requests that wait long have a
-/// connection of their own.
+/// The requests that a connection carries. Brokers respond in order, so requests that wait long
+/// have a connection of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Lane {
     /// Requests to which brokers respond at once.
@@ -40,7 +40,7 @@ pub struct Expected {
     pub node: i32,
 }
 
-/// What a coordinator coordinates.
+/// The kinds of coordinators.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum CoordinatorType {
     /// A consumer group, by its id.

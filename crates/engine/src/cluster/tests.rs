@@ -646,7 +646,7 @@ fn an_old_broker_is_probed_at_once_and_remembered() {
         let said = told(&mut script);
         assert_eq!(said.len(), 1, "{said:?}");
         let release = format!(
-            "boot:1 does not tell its versions and is used as a broker of Kafka {}",
+            "boot:1 does not return its versions and is used as a broker of Kafka {}",
             era.name()
         );
         assert!(said[0].starts_with(&release), "{said:?}");
@@ -763,7 +763,7 @@ fn a_newer_broker_that_once_looked_old_is_not_taken_for_one() {
             "{approach:?}"
         );
         let said = told(&mut script).join("; ");
-        assert!(!said.contains("does not tell its versions"), "{said}");
+        assert!(!said.contains("does not return its versions"), "{said}");
     }
 }
 

@@ -23,7 +23,7 @@ impl Config {
             .filter(|_| uses_sasl(self.security_protocol))
     }
 
-    /// Takes in the login of a Java client, and checks that the mechanism has what it needs.
+    /// Reads the login of a Java client, and checks that the mechanism has what it needs.
     pub(super) fn settle_authentication(
         &mut self,
         is_given: impl Fn(&str) -> bool,
@@ -63,7 +63,7 @@ impl Config {
         }
         if let (false, Some(era)) = (self.api_version_request, self.too_old_for(mechanism)) {
             let text = format!(
-                "{} needs brokers of Kafka {} or newer, and broker.version.fallback with api.version.request=false says that \
+                "{} needs brokers of Kafka {} or newer, and broker.version.fallback with api.version.request=false means that \
                  they are of {}: remove these two if the brokers are newer",
                 mechanism.name(),
                 mechanism.since(),

@@ -6,7 +6,7 @@
 
 use super::secret::is_secret;
 
-/// What to say to somebody who uses the name.
+/// The advice for a caller that uses the name.
 #[derive(Clone, Copy, Debug)]
 enum Instead {
     /// The property of another name, with the same values.
@@ -17,8 +17,8 @@ enum Instead {
     Do(&'static str),
 }
 
-/// What to do instead of setting `key`, which is `dotted` with underscores for dots; `None` if nobody has such a name. `text`
-/// is the value that was given, if it is a text.
+/// The advice instead of setting `key`, which is `dotted` with underscores for dots; `None` if no
+/// client has such a name. `text` is the value that was given, if it is a text.
 pub(super) fn advice(key: &str, dotted: &str, text: Option<&str>) -> Option<String> {
     let dotted = dotted.to_ascii_lowercase();
     let known = NAMES.iter().find(|(name, _)| *name == dotted);
@@ -151,7 +151,7 @@ static NAMES: &[(&str, Instead)] = &[
     ("interceptor.classes", Instead::Do(JAVA_CLASS)),
     ("plugin.library.paths", Instead::Do("loads libraries into librdkafka, which this client does not use: leave it out")),
     ("config.providers", Instead::Do(JAVA_CLASS)),
-    ("default.topic.config", Instead::Do("is not needed: topic properties are set beside the other properties. Move its \
+    ("default.topic.config", Instead::Do("is not needed: topic properties are set next to the other properties. Move its \
         entries up, such as acks or auto.offset.reset")),
     ("loop", Instead::Do(LOOP)),
     ("executor", Instead::Do(LOOP)),
@@ -162,7 +162,7 @@ static NAMES: &[(&str, Instead)] = &[
     // Where the brokers are.
     ("metadata.broker.list", Instead::Write("bootstrap.servers")),
     ("brokers", Instead::Write("bootstrap.servers")),
-    ("bootstrap.controllers", Instead::Do("asks controllers directly, which this version does not do: give bootstrap.servers \
+    ("bootstrap.controllers", Instead::Do("connects to controllers directly, which this version does not do: give bootstrap.servers \
         the brokers' host:port")),
     ("zookeeper.connect", Instead::Do("is how old consumers found brokers: give bootstrap.servers the brokers' host:port")),
     ("client.software.name", Instead::Do(NOT_KEPT)),
@@ -210,7 +210,7 @@ static NAMES: &[(&str, Instead)] = &[
     ("compression.codec", Instead::Write("compression.type")),
     ("compression.level", Instead::Do("belongs to a codec here: set compression.gzip.level, compression.lz4.level or \
         compression.zstd.level")),
-    ("block.on.buffer.full", Instead::Do("is a time here: max.block.ms says how long a send waits for room, and with 0 it does not wait")),
+    ("block.on.buffer.full", Instead::Do("is a time here: max.block.ms is how long a send waits for space, and with 0 it does not wait")),
     ("partitioner.class", Instead::Do("names a Java class, which this client cannot load: leave it out. Records go where \
         Java's default puts them; write partitioner=round_robin with partitioner.ignore.keys=true for its RoundRobinPartitioner, and \
         a function of your own as partitioner=callable")),

@@ -34,7 +34,7 @@ pub struct Route<'a> {
     pub port: u16,
     /// The host that a certificate must name.
     pub name: &'a str,
-    /// Whether that is another address than the one asked for.
+    /// Whether that is another address than the requested one.
     pub is_mapped: bool,
 }
 
@@ -104,7 +104,7 @@ pub(super) fn address(text: &str) -> Option<(String, u16)> {
     is_host(host).then(|| (host.to_owned(), port))
 }
 
-/// Whether a text may be a host name or an address: what brokers advertise is not believed without a look.
+/// Whether a text may be a host name or an address: what brokers advertise is checked before use.
 pub(crate) fn is_host(text: &str) -> bool {
     let fits = (1..=255).contains(&text.len());
     fits && !text.contains(|c: char| c.is_whitespace() || c.is_control())
@@ -113,17 +113,17 @@ pub(crate) fn is_host(text: &str) -> bool {
 /// A proxy through which every connection goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Proxy {
-    /// What it speaks.
+    /// Its protocol.
     pub protocol: ProxyProtocol,
     /// Its host name or address.
     pub host: String,
     /// Its port.
     pub port: u16,
-    /// Who the client is, where the proxy wants to know: a user and a password.
+    /// The client's login at the proxy, if needed: a user and a password.
     pub user: Option<(String, Secret)>,
 }
 
-/// What a proxy speaks, and who looks up the names of brokers.
+/// The protocol of a proxy, and which side looks up the names of brokers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProxyProtocol {
     /// SOCKS5 (RFC 1928); this machine looks names up.

@@ -42,7 +42,7 @@ const OF_CLASSIC: [(&str, &str); 3] = [
 pub struct ConfigError {
     /// The property, as the caller wrote it.
     pub key: String,
-    /// What is wrong and what would be right.
+    /// The problem and what would be valid.
     pub problem: String,
 }
 
@@ -129,7 +129,7 @@ impl Config {
         self.compression != Compression::None
     }
 
-    /// What stands in front of the bootstrap servers must be what connections speak.
+    /// The scheme of the bootstrap servers must be the protocol of the connections.
     fn check_protocols(&self, servers: &str) -> Result<(), String> {
         let speaks = self.security_protocol;
         match protocols(servers).find(|(_, protocol)| *protocol != speaks) {
@@ -343,7 +343,7 @@ impl Config {
         Ok(())
     }
 
-    /// What one protocol of groups has no use for would be obeyed by nobody.
+    /// A setting that the group protocol does not use would have no effect.
     fn settle_group_protocol(&self, is_given: impl Fn(&str) -> bool) -> Result<(), ConfigError> {
         match self.group_protocol {
             GroupProtocol::Classic if is_given("group.remote.assignor") => Err(error(

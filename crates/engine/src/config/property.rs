@@ -42,7 +42,7 @@ pub struct Property<S> {
     pub doc: &'static str,
 }
 
-/// What a property's text may be, and where its value goes.
+/// The valid texts of a property, and where its value goes.
 #[derive(Clone, Copy, Debug)]
 pub enum Value<S> {
     /// `true` or `false`.
@@ -53,7 +53,7 @@ pub enum Value<S> {
         min: i64,
         /// Largest allowed.
         max: i64,
-        /// What is counted.
+        /// The counted thing.
         unit: &'static str,
         /// Takes the value.
         set: fn(&mut S, i64),
@@ -127,7 +127,8 @@ impl<S> Property<S> {
     }
 }
 
-/// What the field of a whole number may be. The range of the property's row keeps the number within the type.
+/// The types of fields for whole numbers. The range of the property's row keeps the number within
+/// the type.
 pub(super) trait FromWhole {
     fn from_whole(number: i64) -> Self;
 }

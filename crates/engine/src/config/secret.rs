@@ -1,9 +1,9 @@
-//! Texts that nobody may see: passwords, keys, tokens.
+//! Secret texts: passwords, keys, tokens.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// What stands where a secret would.
+/// The text that is shown instead of a secret.
 const HIDDEN: &str = "[hidden]";
 
 /// A text that is never shown: its `Debug` hides it, and it has no `Display`.
@@ -28,8 +28,8 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// What the name of a property holds whose value is kept from sight, in lower case and with dots. People also misspell the names
-/// of secrets and bring those of other clients, so it goes by words.
+/// Words in the name of a property whose value is hidden, in lower case and with dots. People also
+/// misspell the names of secrets and bring those of other clients, so it goes by words.
 const SECRET_WORDS: &[&str] = &[
     "password",
     "passphrase",

@@ -48,11 +48,12 @@ macro_rules! settings {
             pub token_auth: bool,
             /// The properties of authentication that were given, for a provider.
             pub sasl_given: Vec<(&'static str, Secret)>,
-            /// Who has tokens, signed documents and tickets, where the mechanism needs some.
+            /// The provider of tokens, signed documents and tickets, where the mechanism needs
+            /// some.
             pub credentials: Credentials,
             /// Assignors of the caller's, which `partition_assignment_strategy` lists with the others.
             pub assignors: Vec<CustomAssignor>,
-            /// Whether the caller asked for idempotence by name, and would rather fail than do without.
+            /// Whether the caller set idempotence explicitly: then a broker without it is an error.
             pub requires_idempotence: bool,
             $($( $(#[doc = $doc])+ pub $field: $type, )+)+
         }

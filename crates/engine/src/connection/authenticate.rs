@@ -33,12 +33,12 @@ const SPREAD_PERCENT: usize = 10;
 /// Sessions shorter than this are not renewed: the broker would receive nothing but
 /// authentications.
 const SHORTEST_SESSION: Duration = Duration::from_millis(100);
-/// The most bytes that a broker may say at once: more than a Kerberos token with many groups.
+/// The size limit of a challenge: more than a Kerberos token with many groups.
 const LONGEST_CHALLENGE: usize = 64 << 10;
-/// The most that a broker may say in one authentication.
+/// The number of challenges that a broker may send in one authentication.
 const MOST_CHALLENGES: u32 = 16;
 
-/// Who this client is, and how often it has to prove it.
+/// The client's authentication, and when it must be renewed.
 #[derive(Debug)]
 pub(super) struct Authenticator {
     mechanism: Box<dyn Mechanism>,
@@ -57,7 +57,7 @@ enum Stage {
     /// Something is needed from outside.
     Needing,
     Exchanging {
-        /// The mechanism has said all that it had to.
+        /// The mechanism has sent its last message.
         last: bool,
     },
 }
@@ -76,7 +76,8 @@ pub(super) enum Next {
 }
 
 impl Authenticator {
-    /// An authentication in the `versions` that the broker speaks. `seed` seeds its random choices.
+    /// An authentication in the `versions` that the broker supports. `seed` seeds its random
+    /// choices.
     ///
     /// # Errors
     /// The broker takes no authentication.
@@ -299,7 +300,7 @@ impl Authenticator {
         }
     }
 
-    /// What to do about a broker's error.
+    /// The advice for a broker's error.
     fn advice(&self, code: Option<ErrorCode>) -> &'static str {
         match code {
             Some(ErrorCode::SASL_AUTHENTICATION_FAILED) => self.mechanism.advice(),

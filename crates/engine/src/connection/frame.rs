@@ -72,7 +72,7 @@ fn announced(buffer: &BytesMut, limit: usize) -> Result<Option<usize>, Error> {
     }
 }
 
-/// Four bytes that cannot be a length mostly come from a peer that speaks something else.
+/// Four bytes that cannot be a length mostly come from a peer with another protocol.
 fn misfit(start: [u8; 4], limit: usize) -> Error {
     match &start {
         [0x15, 0x03, 0x00..=0x04, _] => Error::new(
@@ -82,7 +82,7 @@ fn misfit(start: [u8; 4], limit: usize) -> Error {
         ),
         b"HTTP" => Error::new(
             Kind::NotKafka,
-            "the port responds in HTTP: it belongs to a web server, not to a Kafka broker",
+            "the port responds in HTTP: it is a web server, not a Kafka broker",
         ),
         _ if start
             .iter()
@@ -91,7 +91,7 @@ fn misfit(start: [u8; 4], limit: usize) -> Error {
             Error::new(
                 Kind::NotKafka,
                 format!(
-                    "the port responds with a text that begins with \"{}\": it does not belong to a Kafka broker",
+                    "the port responds with a text that begins with \"{}\": it is not a Kafka broker",
                     start.escape_ascii()
                 ),
             )
@@ -104,7 +104,7 @@ fn misfit(start: [u8; 4], limit: usize) -> Error {
                 )
             } else {
                 format!(
-                    "an answer claims {length} bytes; 0 to {limit} are allowed, enough for the first answers of any \
+                    "a response claims {length} bytes; 0 to {limit} are allowed, enough for the first responses of any \
                      broker: the port may be another server's"
                 )
             };

@@ -1,4 +1,4 @@
-//! Requests on their way, in the order in which they were written.
+//! Requests in flight, in the order in which they were written.
 //!
 //! Brokers respond in the order of requests, so a response always belongs to the oldest one.
 //! Anything else means that the stream is out of step.
@@ -86,7 +86,7 @@ impl InFlight {
         !self.answered.is_empty()
     }
 
-    /// Whether nothing is under way.
+    /// Whether nothing is in flight.
     pub(super) fn is_empty(&self) -> bool {
         self.answered.is_empty() && self.unwritten.is_empty()
     }

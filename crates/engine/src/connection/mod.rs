@@ -66,7 +66,7 @@ pub enum Heard {
         /// The bytes of the request, and of the response.
         sizes: (usize, usize),
     },
-    /// The broker accepted the client again (KIP-368), which took so long.
+    /// The broker accepted the client again (KIP-368), after this time.
     Renewed(Duration),
 }
 
@@ -102,7 +102,7 @@ enum Stage {
     },
 }
 
-/// Who has to do something that is not a response to a request.
+/// The next step that is not a response to a request.
 #[derive(Clone, Copy, Debug)]
 enum Awaited {
     /// The broker.
@@ -229,7 +229,7 @@ impl Connection {
         Ok(self)
     }
 
-    /// Begins with the mechanism's bytes: if they are taken, the broker speaks what 0.9 does.
+    /// Begins with the mechanism's bytes: if they are accepted, the broker is one of 0.9.
     fn begun_with_mechanism(
         mut self,
         now: Instant,
@@ -323,8 +323,8 @@ impl Connection {
         }
     }
 
-    /// What the mechanism needs before it goes on, once. The owner looks after it elsewhere and hands it to
-    /// [`Connection::handle_given`].
+    /// What the mechanism needs before it continues, once. The owner gets it elsewhere and passes
+    /// it to [`Connection::handle_given`].
     pub fn poll_need(&mut self) -> Option<Need> {
         self.need.take()
     }
@@ -354,7 +354,7 @@ impl Connection {
         (length <= most).then_some(length)
     }
 
-    /// The next bytes to write that no request asked for: negotiation and authentication.
+    /// The next bytes to write that are no request of the engine: negotiation and authentication.
     pub fn poll_transmit(&mut self) -> Option<Frame> {
         self.transmit.pop_front()
     }
@@ -369,7 +369,7 @@ impl Connection {
         self.passed_over
     }
 
-    /// Whether nothing is under way.
+    /// Whether nothing is in flight.
     pub fn is_idle(&self) -> bool {
         self.in_flight.is_empty() && self.awaits.is_none()
     }

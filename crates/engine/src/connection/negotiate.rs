@@ -40,7 +40,7 @@ const PATIENCE: u32 = 4;
 /// A broker that does not return its versions within this time is worth a probe.
 const BRIEFLY: Duration = Duration::from_secs(2);
 
-/// What the broker was asked last.
+/// The last request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
     Versions,
@@ -64,14 +64,14 @@ pub(super) struct Negotiation {
 /// What follows after a response.
 #[derive(Debug, PartialEq)]
 pub(super) enum Negotiated {
-    /// Ask this, at this version.
+    /// Send this, at this version.
     Ask(Request, i16),
     /// These are the broker's versions.
     Done(Versions),
 }
 
 impl Negotiation {
-    /// A negotiation in which ApiVersions may take so long.
+    /// A negotiation in which ApiVersions may take `within`.
     pub(super) fn new(approach: Approach, within: Duration) -> Negotiation {
         let within = match approach {
             Approach::AskBriefly => within.min(BRIEFLY),
@@ -192,7 +192,7 @@ impl Negotiation {
         let (text, evidence) = match (self.approach, self.step) {
             (Approach::Ask | Approach::AskBriefly, _) => (
                 format!(
-                    "connected, but no answer to ApiVersions within {} ms (api.version.request.timeout.ms and \
+                    "connected, but no response to ApiVersions within {} ms (api.version.request.timeout.ms and \
                      socket.connection.setup.timeout.ms): not a Kafka broker, one older than 0.10, or one that is \
                      overloaded",
                     self.within.min(setup).as_millis()
@@ -201,7 +201,7 @@ impl Negotiation {
             ),
             (Approach::Probe, _) if self.step == Step::VersionsAtLast && had < self.slowest * PATIENCE => (
                 format!(
-                    "the broker answers slowly, and not ApiVersions within the {} ms that were left of \
+                    "the broker responds slowly, and not to ApiVersions within the {} ms that were left of \
                      socket.connection.setup.timeout.ms",
                     had.as_millis()
                 ),
@@ -213,7 +213,7 @@ impl Negotiation {
             ),
             (Approach::Probe | Approach::Assume(_), _) => (
                 format!(
-                    "connected, but no answer to {} within {} ms (socket.connection.setup.timeout.ms), nor to ApiVersions \
+                    "connected, but no response to {} within {} ms (socket.connection.setup.timeout.ms), nor to ApiVersions \
                      before: not a Kafka broker, or one that is overloaded",
                     api.name(),
                     setup.as_millis()

@@ -419,7 +419,7 @@ fn silence_on_a_slow_way_proves_nothing() {
         let due = connection.next_timeout().unwrap();
         let error = connection.handle_timeout(due).unwrap_err();
         assert_eq!(error.evidence(), proof, "{each}: {error}");
-        assert_eq!(error.message().contains("answers slowly"), proof.is_none());
+        assert_eq!(error.message().contains("responds slowly"), proof.is_none());
     }
 }
 

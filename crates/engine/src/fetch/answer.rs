@@ -30,7 +30,7 @@ pub(super) enum Verdict {
     Records(Fetched, Vec<(i64, i32)>),
     /// The broker's log is not the one that was read: there, the epoch of the record before the offset ends here.
     Diverging(EpochEnd),
-    /// Nothing behind this can be read until a seek.
+    /// No later record can be read until a seek.
     Stuck(Error),
     /// An error code, or no response.
     Failed(Refused),
@@ -39,7 +39,7 @@ pub(super) enum Verdict {
 /// Why a partition was not read.
 #[derive(Debug)]
 pub(super) struct Refused {
-    /// `NONE` if the broker did not say.
+    /// `NONE` if the broker returned no code.
     pub(super) code: ErrorCode,
     pub(super) error: Error,
     /// The leader and its epoch, if the broker knows a newer one (KIP-951).
@@ -258,7 +258,8 @@ fn read_records(span: &Span, row: PartitionData) -> Verdict {
     Verdict::Records(fetched, epochs)
 }
 
-/// What is no batch at all. It stays in memory until a seek, so that only its beginning is kept.
+/// Bytes that are not a batch. The error stays in memory until a seek, so only their beginning is
+/// kept.
 fn corrupt(span: &Span, records: &Bytes, text: &str) -> Verdict {
     let damage = Damage {
         offset: span.offset,

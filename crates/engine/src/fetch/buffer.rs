@@ -116,7 +116,7 @@ impl Buffer {
         }
     }
 
-    /// The end: there is nothing here any more, and nothing comes.
+    /// The end: the buffer is empty and stays empty.
     pub(super) fn close(&mut self) {
         self.share = None;
         self.queue.clear();

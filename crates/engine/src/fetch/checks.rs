@@ -12,7 +12,7 @@ use crate::fetch::assignment::Key;
 use crate::fetch::position::{Generation, Leader};
 use crate::part::Core;
 
-/// A position that a leader is asked about.
+/// A position to be checked by a leader.
 #[derive(Debug)]
 pub(super) struct Checked {
     pub(super) key: Key,
@@ -21,7 +21,7 @@ pub(super) struct Checked {
     pub(super) generation: Generation,
     /// The epoch of the record before the position.
     pub(super) epoch: i32,
-    /// Who is asked.
+    /// The leader of the request.
     pub(super) leader: Leader,
 }
 

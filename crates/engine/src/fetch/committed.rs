@@ -1,4 +1,5 @@
-//! Positions that begin where a group has committed that it goes on. Whoever knows the group finds the offsets.
+//! Positions that begin at the committed offset of a group. The owner of the group looks the
+//! offsets up.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -13,7 +14,8 @@ use crate::fetch::position::Start;
 use crate::fetch::retries::Retries;
 
 impl Fetcher {
-    /// Positions that begin where the group has committed that it goes on: each is given once, with the number of its generation.
+    /// Positions that begin at the committed offset of the group: each is returned once, with the
+    /// number of its generation.
     pub(crate) fn take_uncommitted(
         &mut self,
         now: Instant,
@@ -35,8 +37,9 @@ impl Fetcher {
         taken
     }
 
-    /// The group has committed this offset, of this leader epoch or of -1, or none, in the topic that had this id when the group's
-    /// coordinator was asked; zero if it was not known.
+    /// The group has committed this offset, of this leader epoch or of -1, or none, in the topic
+    /// that had this id when the request was sent to the group's coordinator; zero if it was not
+    /// known.
     pub(crate) fn found_committed(
         &mut self,
         now: Instant,

@@ -1,4 +1,4 @@
-//! Whether brokers are believed that an offset is not in the log.
+//! When OFFSET_OUT_OF_RANGE counts as proof that an offset is not in the log.
 //!
 //! A leader that was replaced, and does not know it yet, has fewer records than its successor. If
 //! metadata from a broker that does not know it either names it as the leader, it returns
@@ -9,14 +9,14 @@
 //! ```text
 //!                  ┌────── denied, not long enough ───────┐
 //!                  ▼                                      │
-//!  confirmed ── denied ── pause, metadata ──▶ where does the log begin? ── not behind the offset ──▶ fetched again ──▶ confirmed
+//!  confirmed ── denied ── pause, metadata ──▶ where does the log begin? ── not after the offset ───▶ fetched again ──▶ confirmed
 //!      │                                                  │                                             │
-//!      └── denied under an epoch as new ──▶ believed ◀────┴── behind the offset          denied long enough ──▶ believed
+//!      └── denied under an epoch as new ──▶ proven ◀──────┴── after the offset           denied long enough ──▶ proven
 //! ```
 //!
-//! An offset that nobody has confirmed, and that came without an epoch, is one that the caller made up: whoever denies it is believed
-//! at once. One that was looked up or committed without an epoch is believed to be gone sooner by a broker that knows of epochs:
-//! nothing was read there yet.
+//! An offset that no broker has confirmed, and that came without an epoch, is the caller's own: the
+//! first error counts. For an offset that was looked up or committed without an epoch, an error of
+//! a broker that supports epochs counts sooner: nothing was read there yet.
 
 use std::time::{Duration, Instant};
 
@@ -26,7 +26,7 @@ use crate::denials::Denials;
 /// How long a broker that knows of epochs must deny an offset that came without one.
 const BRIEFLY: Duration = Duration::from_secs(1);
 
-/// What brokers said of the offset that is fetched next.
+/// The responses of brokers about the offset that is fetched next.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Evidence {
     /// The leader epoch in the request to the broker that confirmed the offset last, -1 if none;
@@ -40,7 +40,7 @@ pub(super) struct Evidence {
 #[derive(Clone, Copy, Debug)]
 struct Denied {
     reports: Denials,
-    /// It is not known yet whether the log begins behind the offset.
+    /// It is not known yet whether the log begins after the offset.
     asks: bool,
 }
 
@@ -82,12 +82,12 @@ impl Evidence {
         denied.reports.are_final(now, lasting)
     }
 
-    /// Whether it is to be asked where the log begins.
+    /// Whether the beginning of the log is to be looked up.
     pub(super) fn asks(&self) -> bool {
         self.denied.is_some_and(|denied| denied.asks)
     }
 
-    /// The log does not begin behind the offset, or it is no matter now.
+    /// The log does not begin after the offset, or it does not matter now.
     pub(super) fn set_asked(&mut self) {
         if let Some(denied) = &mut self.denied {
             denied.asks = false;

@@ -23,7 +23,8 @@ pub(super) struct Epochs {
 }
 
 impl Epochs {
-    /// Nothing was read, and what stands before `offset` is said to be of this epoch; -1 if nobody said it.
+    /// Nothing was read, and the record before `offset` is reported to be of this epoch; -1 if that
+    /// is unknown.
     pub(super) fn said(offset: i64, epoch: i32) -> Epochs {
         let run = Run {
             from: offset.saturating_sub(1),
@@ -69,7 +70,7 @@ impl Epochs {
         }
     }
 
-    /// What was read from `offset` on is read again.
+    /// Records from `offset` on are read again.
     pub(super) fn cut(&mut self, offset: i64) {
         while self.runs.back().is_some_and(|run| run.from >= offset) {
             self.runs.pop_back();

@@ -1,4 +1,4 @@
-//! What callers ask about positions, and why nothing comes.
+//! Look-ups by callers about positions, and why no records come.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -112,7 +112,8 @@ impl Fetcher {
         }));
     }
 
-    /// What keeps a topic or a partition from being read; of several partitions, what was raised least often.
+    /// The error that keeps a topic or a partition from being read; of several partitions, the one
+    /// that was raised least often.
     pub(crate) fn stuck(&self) -> Option<&Error> {
         let refused = self.refused().map(|(error, _)| error);
         refused.or_else(|| self.least_raised()?.obstacle())

@@ -20,16 +20,17 @@ pub(super) const COUNT: usize = 2;
 /// How long brokers keep a fetch at most while another one waits there.
 pub(super) const BRIEF: Duration = Duration::from_millis(50);
 
-/// A fetch whose wait ends so soon is waited for, since its partitions are to be asked for together with others.
+/// A fetch whose wait ends within this time is waited for, since its partitions are to be requested
+/// together with others.
 const SOON: Duration = Duration::from_millis(10);
 
 /// How long the response to a fetch may take to arrive.
 const LATE: Duration = Duration::from_millis(50);
 
-/// What becomes of partitions that have nothing new, as far as is known.
+/// What happens to partitions without new records, as far as known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wait {
-    /// They are asked for, and the broker waits at most so long for records.
+    /// They are requested, and the broker waits at most this time for records.
     AtMost(Duration),
     /// The response to another fetch is due soon: these partitions go into the next request with
     /// its partitions, or alone at this time.

@@ -1,4 +1,4 @@
-//! When brokers are asked again who leads, while assigned partitions have no leader.
+//! When metadata is requested again, while assigned partitions have no leader.
 //!
 //! The pause grows with every round up to `retry.backoff.max.ms`, with jitter (KIP-580). A
 //! partition that loses its leader meanwhile starts the rounds again: most elections take less than
@@ -32,7 +32,7 @@ impl Leaders {
             };
         }
         if self.at.is_none_or(|at| at <= now) {
-            // A topic whose view is incomplete is asked for by itself, which counts as a round.
+            // A topic with incomplete metadata is requested by itself, which counts as a round.
             let recent = now.checked_sub(self.pause / 2).unwrap_or(now);
             if self.rounds == 0 || !cluster.is_fresh(recent) {
                 cluster.refresh(now);

@@ -25,21 +25,21 @@ pub(super) struct Searched {
     pub(super) time: Time,
 }
 
-/// What is looked up.
+/// The looked-up offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Time {
     /// The first record there is.
     Earliest,
     /// The end of the log.
     Latest,
-    /// The first record that is at most so old (KIP-1106).
+    /// The first record that is at most this old (KIP-1106).
     Since(Duration),
 }
 
-/// What a leader said.
+/// A leader's result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Found {
-    /// An offset, and the leader epoch of what is there, or -1.
+    /// An offset, and the leader epoch of the record there, or -1.
     Offset((i64, i32)),
     /// The log has no record of that age: this is to be looked up instead.
     Elsewhere(Start),
@@ -73,7 +73,7 @@ impl Lookups {
         }
     }
 
-    /// What was found, for each partition of the lookup.
+    /// The result for each partition of the lookup.
     pub(super) fn finish(&mut self, ended: Ended) -> Vec<(Searched, Result<Found, Error>)> {
         let Some(searched) = self.running.remove(&ended.id) else {
             return Vec::new();

@@ -17,8 +17,8 @@
 //!                                                        └── damaged, truncated, out of range ──▶ stuck, until a seek
 //! ```
 //!
-//! Out of range: brokers are believed that the offset is not in the log (`denial`). While they are not, the partition goes through
-//! pausing to a lookup of where the log begins, and is fetched again.
+//! Out of range: OFFSET_OUT_OF_RANGE counts as proof (`denial`). Until it does, the
+//! partition goes through pausing to a lookup of where the log begins, and is fetched again.
 //!
 //! Drained: the caller got everything that was fetched, so that a reset or an error never hides records that stand before it.
 //!
@@ -44,26 +44,26 @@
 //!
 //! | file | its reason |
 //! |---|---|
-//! | `denial` | whether brokers are believed that an offset is not in the log |
+//! | `denial` | when OFFSET_OUT_OF_RANGE counts as proof |
 //! | `replica` | which replica of a partition is read |
 //! | `epochs` | which leader wrote what was read |
 //! | `position` | one partition's state |
-//! | `fetched` | records on their way out, and where they may be cut |
+//! | `fetched` | fetched records, and where they may be cut |
 //! | `buffer` | records that wait to be taken, within the budget |
 //! | `assignment` | all positions, and which of them need something |
 //! | `subscription` | topics: whether they exist, were recreated, or have added partitions |
-//! | `leaders` | when to ask again who leads |
+//! | `leaders` | when to request metadata again |
 //! | `lanes` | the connections to a broker that carry fetches |
 //! | `retries` | partitions that are tried again after a pause |
 //! | `reset` | what follows for a position whose offset is not in the log |
-//! | `lookup` | lookups of offsets; all that the fetcher knows of calls |
+//! | `lookup` | lookups of offsets; the only code of the fetcher for those calls |
 //! | `checks` | checks with leaders whether their logs contain what was read; the only code of the fetcher for those calls |
 //! | `truncation` | whether a log was truncated, and what follows |
 //! | `session` | the fetch session: what a broker has received before, and need not receive again |
-//! | `request` | what to ask one broker for |
+//! | `request` | the request to one broker |
 //! | `answer` | the meaning of a response |
 //! | `fetcher` | when each of them acts, in steps: `assign`, `review`, `dispatch`, `answer` |
-//! | `inquiries` | what callers ask about positions, and why nothing comes |
+//! | `inquiries` | look-ups by callers about positions, and why no records come |
 //! | `committed` | positions that begin where a group has committed |
 //! | `part` | the fetcher as a part of a client |
 

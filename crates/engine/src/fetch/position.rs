@@ -13,7 +13,7 @@ use crate::fetch::epochs::Epochs;
 use crate::fetch::replica::Replica;
 use crate::metrics::Progress;
 
-/// How long brokers must say that a partition does not exist.
+/// How long brokers must return that a partition does not exist.
 const ABSENT: Duration = Duration::from_millis(300);
 
 /// Where to read from.
@@ -63,13 +63,13 @@ impl Start {
 pub struct Generation(pub(super) u64);
 
 impl Generation {
-    /// Its number, for whoever only compares it.
+    /// Its number, for comparisons.
     pub(crate) fn number(self) -> u64 {
         self.0
     }
 }
 
-/// Who leads a partition, and which of its leaders that is.
+/// The leader of a partition, and its epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Leader {
     pub(super) node: i32,
@@ -91,14 +91,14 @@ pub(super) struct Position {
     pub(super) paused: bool,
     pub(super) retry_at: Option<Instant>,
     pub(super) failures: u32,
-    /// What keeps the partition from being read until a seek.
+    /// The error that keeps the partition from being read until a seek.
     pub(super) stuck: Option<Error>,
     /// The last error of a broker that a retry may not heal, such as a denied permission. The client retries it with
     /// back-off, since an administrator may grant the permission at any time.
     pub(super) denied: Option<Error>,
     /// How often polls have raised `stuck` or `denied`.
     pub(super) raised: u32,
-    /// What went wrong last and may heal.
+    /// The last transient error.
     pub(super) trouble: Option<Error>,
     /// When it was last requested, counted in requests.
     pub(super) last_turn: u64,
@@ -120,7 +120,7 @@ pub(super) struct Position {
     pub(super) epochs: Epochs,
     /// The last leader that has what was read, and its epoch.
     pub(super) checked_by: Option<Leader>,
-    /// Its leader must say that it has what was read before it is asked for more.
+    /// Its leader must confirm that it has what was read before more is requested.
     pub(super) must_check: bool,
     /// The topic is known and the partition is not.
     pub(super) absent: Option<Denials>,
@@ -136,7 +136,7 @@ pub(super) struct Reset {
     pub(super) reason: &'static str,
 }
 
-/// What a position needs next.
+/// The next need of a position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Need {
     /// Nothing until a response, the caller or new metadata changes that.
@@ -225,7 +225,7 @@ impl Position {
         let (topic_id, mut epochs) = (self.topic_id, mem::take(&mut self.epochs));
         self.seek(generation, Start::After(at.0, at.1));
         self.topic_id = topic_id;
-        // What was read before that is held against the log again.
+        // Earlier records are compared with the log again.
         epochs.cut(at.0);
         if epochs.before(at.0).is_some() {
             self.epochs = epochs;
@@ -233,7 +233,7 @@ impl Position {
         self.evidence.found(leader_epoch);
     }
 
-    /// Goes back to what the caller gets next, which is fetched again, with all that stands behind it.
+    /// Goes back to what the caller gets next, which is fetched again, with all later records.
     pub(super) fn rewind(&mut self, generation: Generation) {
         self.generation = generation;
         self.in_flight = false;
@@ -298,7 +298,8 @@ impl Position {
         }
     }
 
-    /// Whether this leader must say that it has what was read, before a Fetch that does not ask for that itself.
+    /// Whether this leader must confirm that it has what was read, before a Fetch that cannot do
+    /// that itself.
     pub(super) fn is_unchecked(&self, leader: Leader) -> bool {
         let read_epoch = self.fetch_at.map(|at| self.epochs.epoch_before(at));
         let is_known = leader.epoch >= 0 && read_epoch.is_some_and(|epoch| epoch >= 0);
@@ -311,13 +312,13 @@ impl Position {
         self.is_drained() && self.evidence.deny(now, leader_epoch)
     }
 
-    /// The log begins there; whether that is behind the offset.
+    /// The log begins there; returns whether that is after the offset.
     pub(super) fn begins_behind(&mut self, beginning: i64) -> bool {
         self.evidence.set_asked();
         self.fetch_at.is_some_and(|offset| beginning > offset)
     }
 
-    /// Goes on in a topic that was created again under the name.
+    /// Continues in a topic that was recreated under the name.
     pub(super) fn leave_topic(&mut self, generation: Generation, start: Start) {
         let former = self.next.map(|next| (self.topic_id, next));
         self.reset(generation, start, "the topic was deleted and created again");
@@ -386,7 +387,7 @@ impl Position {
         self.next == self.fetch_at
     }
 
-    /// What keeps it from being read, once the caller got everything before it.
+    /// The error that keeps it from being read, once the caller has received all earlier records.
     pub(super) fn obstacle(&self) -> Option<&Error> {
         let is_next = !self.paused && self.is_drained();
         self.stuck

@@ -68,9 +68,10 @@ pub(super) const EPOCHS: i16 = 9;
 /// whose response has the offset where the logs diverge (KIP-595).
 pub(super) const DIVERGING: i16 = 12;
 
-/// A Fetch of this version for `spans`, in this order, of at most `allowance` bytes, for which the broker waits at most `wait`. What is larger comes alone: as a whole
-/// batch that the broker gives nevertheless, or before [`BOUNDED`] because it may have all that a partition may have. What the
-/// broker knows by the session is left out.
+/// A Fetch of this version for `spans`, in this order, of at most `allowance` bytes, for which the
+/// broker waits at most `wait`. A larger batch comes alone: the broker returns it whole
+/// nevertheless, or before [`BOUNDED`] within the limit of its partition. Partitions that the
+/// session implies are left out.
 pub(super) fn fetch(
     config: &Config,
     spans: &[Span],

@@ -1,4 +1,4 @@
-//! What follows for a position whose offset is not in the log.
+//! The reset of a position whose offset is not in the log.
 
 use std::time::Instant;
 
@@ -7,7 +7,7 @@ use crate::config::OffsetReset;
 use crate::error::{Error, Kind};
 use crate::fetch::position::{Generation, Position, Start};
 
-/// Follows `auto.offset.reset`, since brokers are believed that the offset is not in the log.
+/// Follows `auto.offset.reset`, since the offset is not in the log.
 pub(super) fn leave_log(
     now: Instant,
     cluster: &mut Cluster,

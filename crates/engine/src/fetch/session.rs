@@ -47,19 +47,20 @@ type Bounds = (i64, i64);
 #[derive(Debug, Default)]
 pub(super) struct Session {
     id: i32,
-    /// Of the next request, or of the one under way.
+    /// Of the next request, or of the one in flight.
     epoch: i32,
     /// Whether topics go by their ids in it, or by their names.
     by_id: bool,
     told: FxHashMap<Name, Told>,
-    /// Counts requests, to find what the last one did not ask for.
+    /// Counts requests, to find the partitions that the last one did not contain.
     round: u64,
 }
 
 /// A partition: its topic, that one's id, its number.
 type Named<'a> = (&'a Arc<str>, Uuid, i32);
 
-/// What a partition is called in a session: the topic's id, or zero where topics go by their names.
+/// The identity of a partition in a session: the topic's id, or zero where topics go by their
+/// names.
 type Name = (Uuid, Arc<str>, i32);
 
 /// The last row sent to the broker for a partition, and the last bounds that it returned.
@@ -82,7 +83,7 @@ pub(super) struct Shape {
     pub(super) is_throttled: bool,
     /// It has no rows at all.
     pub(super) is_empty: bool,
-    /// It has a row of each partition that was asked for.
+    /// It has a row of each requested partition.
     pub(super) is_whole: bool,
     /// It has rows of others.
     pub(super) has_foreign: bool,
@@ -95,15 +96,15 @@ pub(super) enum LeftOut {
     Missing,
     /// They are as they were.
     Unchanged,
-    /// Nothing: they are asked for again.
+    /// Nothing: they are requested again.
     Unsaid,
     /// Nothing, and its other rows are no response to the request either.
     All,
 }
 
 impl Session {
-    /// The session and the epoch of a request of this version; `None` if it has no sessions. [`Session::ask`] and
-    /// [`Session::forget`] say what goes into it.
+    /// The session and the epoch of a request of this version; `None` if it has no sessions.
+    /// [`Session::ask`] and [`Session::forget`] build its content.
     pub(super) fn begin(&mut self, version: i16) -> Option<(i32, i32)> {
         if version < SESSIONS {
             *self = Session::default();
@@ -137,7 +138,8 @@ impl Session {
         std::mem::replace(&mut told.asked, asked) != asked
     }
 
-    /// What the request that was begun does not ask for any more, once [`Session::ask`] has named all that it does.
+    /// The partitions that the new request removes, after [`Session::ask`] has named all that it
+    /// contains.
     pub(super) fn forget(&mut self) -> Vec<ForgottenTopic> {
         let mut gone: BTreeMap<(Uuid, Arc<str>), Vec<i32>> = BTreeMap::new();
         self.told.retain(|(id, topic, partition), told| {
@@ -196,7 +198,8 @@ impl Session {
         }
     }
 
-    /// What the broker has of it is not known any more: the next request begins another in its place.
+    /// The broker's state of it is no longer known: the next request begins another session in its
+    /// place.
     pub(super) fn lose(&mut self) {
         self.epoch = BEGINS;
         self.told.clear();

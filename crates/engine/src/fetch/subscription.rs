@@ -23,7 +23,7 @@ use crate::fetch::position::Start;
 /// How long a topic that a request creates may take to appear.
 const CREATION: Duration = Duration::from_secs(3);
 
-/// What follows from a view.
+/// What follows from metadata.
 #[derive(Debug, PartialEq)]
 pub(super) enum Finding {
     /// All partitions of a followed topic, some of which are new, and where those are read from.
@@ -72,7 +72,8 @@ impl Topic {
 }
 
 impl Subscription {
-    /// Reads these topics and no others. Gives those that are new, and those that are not read any more.
+    /// Reads these topics and no others. Returns those that are new, and those that are no longer
+    /// read.
     pub(super) fn replace(
         &mut self,
         now: Instant,
@@ -186,7 +187,7 @@ impl Topic {
         self.was_known = true;
         let count = known.partitions.len();
         if self.is_followed && (is_new || self.found != Some(count)) {
-            // What was added since the first look may hold records that nobody has read.
+            // A partition that was added since the first look may have unread records.
             let start = match self.found {
                 Some(_) => Start::Beginning,
                 None => self.first,
@@ -213,7 +214,7 @@ impl Topic {
             return false;
         }
         if self.first == Start::Reset {
-            // Whatever it holds once it exists was written after this consumer began to ask for it.
+            // All its records will have been written after this consumer began to request it.
             self.first = Start::Beginning;
         }
         true

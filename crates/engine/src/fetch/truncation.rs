@@ -1,4 +1,5 @@
-//! Logs that were truncated: a replica that lacked records was elected, and what had been read is no more (KIP-320).
+//! Logs that were truncated: a replica that lacked records was elected, and records that had been
+//! read are gone (KIP-320).
 //!
 //! A leader receives the epoch of the record before the position: in each Fetch if it supports
 //! [`super::request::DIVERGING`], else in an OffsetForLeaderEpoch after each change of leader
@@ -29,14 +30,14 @@ use crate::fetch::epochs::Epochs;
 use crate::fetch::position::{Generation, Position, Start};
 use crate::observe::Observed;
 
-/// What the end of an epoch means for a position.
+/// The meaning of an epoch's end for a position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Finding {
     /// The leader has what was read.
     Same,
     /// Nothing was ever written in the epoch: what stands before the position is of this one.
     Unwritten(i32),
-    /// What was read is not in the leader's log, from this offset on if it is known.
+    /// Records that were read are not in the leader's log, from this offset on if it is known.
     Truncated(Option<i64>),
 }
 
@@ -73,7 +74,8 @@ pub(super) struct Truncated<'a> {
 }
 
 impl<'a> Truncated<'a> {
-    /// The logs part at `offset`. The leader said where the epoch before the position ends: from there on it knows the epochs best.
+    /// The logs diverge at `offset`. The leader returned where the epoch before the position ends:
+    /// from there on its epochs count.
     pub(super) fn at(
         (topic, partition): (&'a Arc<str>, i32),
         epochs: &Epochs,
@@ -127,14 +129,14 @@ impl<'a> Truncated<'a> {
     fn error(&self, offset: i64, epoch: i32) -> Error {
         let text = match self.parting {
             Some((parting, before)) => format!(
-                "the log was truncated: everything up to offset {offset} was read (leader epoch {epoch}), and the leader's log is another \
-                 one from offset {parting} on (leader epoch {before} before it). What stood there is lost, as after an unclean election, \
-                 and auto.offset.reset is none: seek to {parting} to read what stands there now, or to {offset} to go on behind it"
+                "the log was truncated: everything up to offset {offset} was read (leader epoch {epoch}), and the leader's log differs \
+                 from offset {parting} on (leader epoch {before} before it). What was there is lost, as after an unclean election, \
+                 and auto.offset.reset=none: seek to {parting} to read what is there now, or to {offset} to continue after it"
             ),
             None => format!(
                 "the log was truncated: everything up to offset {offset} was read (leader epoch {epoch}), and the leader's log knows no \
-                 such epoch. Where the logs part is not known, and auto.offset.reset is none: seek to the beginning to read what stands \
-                 there now, or to {offset} to go on behind it"
+                 such epoch. Where the logs diverge is not known, and auto.offset.reset=none: seek to the beginning to read what is \
+                 there now, or to {offset} to continue after it"
             ),
         };
         let truncation = Truncation {

@@ -31,7 +31,7 @@ impl Asking {
         Some((QuestionId(self.last), question))
     }
 
-    /// A reply came. Whether somebody still waits for it.
+    /// A reply came. Returns whether it is still awaited.
     pub(super) fn close(&mut self, id: QuestionId) -> bool {
         let is_awaited = self.is_open && id.0 == self.last;
         if is_awaited {
@@ -40,7 +40,7 @@ impl Asking {
         is_awaited
     }
 
-    /// Nobody waits for a reply any more.
+    /// The reply is no longer awaited.
     pub(super) fn drop_question(&mut self) {
         self.is_open = false;
         self.untaken = None;

@@ -1,4 +1,4 @@
-//! What a member of the classic protocol keeps of its generation.
+//! The state of a generation of a member of the classic protocol.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ pub(super) struct Classic {
     /// The last assignment and its generation, for assignors that keep to it.
     pub(super) last: (Option<Vec<TopicPartition>>, i32),
     pub(super) lead: Option<Lead>,
-    /// What the caller's assignors are asked.
+    /// The open request to the caller's assignors.
     pub(super) asking: Asking,
     /// The user data of the caller's assignors for the next JoinGroup, in their order; `None` until
     /// they were called.

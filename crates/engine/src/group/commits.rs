@@ -34,7 +34,8 @@ pub(super) struct Commits {
 struct Stale {
     epoch: i32,
     error: Error,
-    /// The deadline of that commit. What has joined it since ends then, too: commits that come all the time would defer it for ever.
+    /// The deadline of that commit. Offsets that have joined it since end then, too: otherwise a
+    /// steady flow of commits would defer it forever.
     until: Instant,
 }
 
@@ -42,7 +43,7 @@ struct Stale {
 struct Running {
     id: CallId,
     commit: Commit,
-    /// Who commits.
+    /// The committing member.
     member: GroupMetadata,
     /// The member has rejoined, or left, since.
     is_over: bool,
@@ -54,13 +55,13 @@ struct Commit {
     offsets: BTreeMap<TopicPartition, GroupOffset>,
     /// Callers who wait for its end.
     awaited: Vec<CommitId>,
-    /// Whether somebody wanted it who does not wait.
+    /// Whether a caller that does not wait requested it.
     is_unwatched: bool,
     deadline: Instant,
 }
 
 impl Commits {
-    /// Commits these offsets by the deadline. `awaited` if somebody takes the result.
+    /// Commits these offsets by the deadline. `awaited` if a caller takes the result.
     pub(super) fn add(
         &mut self,
         offsets: Vec<GroupOffset>,
@@ -142,7 +143,7 @@ impl Commits {
         }
     }
 
-    /// Whether offsets of these partitions wait, or are under way.
+    /// Whether offsets of these partitions wait, or are in flight.
     pub(super) fn concern(&self, partitions: &BTreeSet<TopicPartition>) -> bool {
         let running = self.running.as_ref().map(|it| &it.commit);
         let mut commits = running.into_iter().chain(&self.waiting);
@@ -161,8 +162,8 @@ impl Commits {
         }
     }
 
-    /// What is left of a commit without the offsets that are not kept. All who wait for it hear the error, as they waited for
-    /// these, too.
+    /// The rest of a commit without the offsets that are not kept. All its waiters get the error,
+    /// as they waited for these, too.
     fn keep(
         &mut self,
         core: &mut Core,
@@ -185,8 +186,9 @@ impl Commits {
         })
     }
 
-    /// Takes in the end of a call; of a commit that failed, who made it and the error. One whose epoch was over waits for the next
-    /// epoch, with the offsets of partitions that are still the member's: who has the others may have committed them since.
+    /// Handles the end of a call; returns the member and the error of a failed commit. A commit
+    /// whose epoch was stale waits for the next epoch, with the offsets of partitions that are
+    /// still the member's: the new owners of the others may have committed them since.
     pub(super) fn handle_ended(
         &mut self,
         core: &mut Core,
@@ -240,12 +242,12 @@ impl Commits {
         context.changes.tell(Change::Group);
     }
 
-    /// Whether no commit waits or is under way.
+    /// Whether no commit waits or is in flight.
     pub(super) fn is_idle(&self) -> bool {
         self.waiting.is_none() && self.running.is_none()
     }
 
-    /// Whether this is the commit under way.
+    /// Whether this is the commit in flight.
     pub(super) fn is_running(&self, id: CallId) -> bool {
         self.running.as_ref().is_some_and(|it| it.id == id)
     }
@@ -255,7 +257,7 @@ impl Commits {
         self.ended.remove(&id)
     }
 
-    /// Nobody waits for the end of a commit any more. It goes on.
+    /// The caller no longer waits for a commit. The commit continues.
     pub(super) fn give_up(&mut self, id: CommitId) {
         self.ended.remove(&id);
         let running = self.running.as_mut().map(|it| &mut it.commit);
@@ -276,7 +278,7 @@ impl Commits {
     }
 }
 
-/// The member's epoch went on while the commit was on its way.
+/// The member's epoch was increased while the commit was in flight.
 fn is_stale(error: &Error) -> bool {
     error.code() == Some(ErrorCode::STALE_MEMBER_EPOCH)
 }

@@ -22,7 +22,7 @@ pub(crate) struct Sought {
     pub(crate) topic_id: Uuid,
 }
 
-/// What was found: the offset and its leader epoch, if one was committed.
+/// The result: the offset and its leader epoch, if one was committed.
 pub(crate) type Found = (Sought, Result<Option<(i64, i32)>, Error>);
 
 /// The lookups of one group.
@@ -75,7 +75,7 @@ impl CommittedLookups {
         self.running.insert(id, sought);
     }
 
-    /// Takes in the end of a call, if it was one of these.
+    /// Handles the end of a call, if it was one of these.
     pub(super) fn handle_ended(&mut self, now: Instant, cluster: &mut Cluster, ended: Ended) {
         let Some(sought) = self.running.remove(&ended.id) else {
             return;
@@ -88,7 +88,7 @@ impl CommittedLookups {
                 });
                 self.found.extend(sought.into_iter().zip(found));
             }
-            // The call has retried until its deadline; another one goes on.
+            // The call has retried until its deadline; another one continues.
             Some(Err(error)) if error.is_retriable() => self.wanted.extend(sought),
             Some(Err(error)) if is_of_another_epoch(&error) => {
                 self.again_at = Some(now + cluster.retry_pause(1));
@@ -109,7 +109,7 @@ impl CommittedLookups {
         self.running.contains_key(&id)
     }
 
-    /// What was found since the last call.
+    /// The results since the last call.
     pub(super) fn take_found(&mut self) -> Vec<Found> {
         std::mem::take(&mut self.found)
     }

@@ -1,4 +1,4 @@
-//! What an error of the coordinator means for a member, and what a caller can do about it.
+//! The meaning of a coordinator's error for a member, and the advice for the caller.
 
 use std::sync::Arc;
 
@@ -6,18 +6,18 @@ use ottla_protocol::{ApiKey, ErrorCode};
 
 use crate::error::{Error, Kind};
 
-/// What follows from an error.
+/// The consequence of an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Consequence {
     /// Another broker coordinates the group, or will.
     Elsewhere,
     /// The same again after a pause.
     Again,
-    /// The member joins the rebalance that is under way.
+    /// The member joins the running rebalance.
     Rejoin,
     /// The group continues without the member, which rejoins; it keeps its id.
     LoseGeneration,
-    /// As above, and its id means nothing any more.
+    /// As above, and its id is no longer valid.
     LoseId,
     /// A caller has to act, and may: the member tries again.
     Tell,
@@ -44,7 +44,7 @@ pub(crate) fn consequence(error: &Error) -> Consequence {
     }
 }
 
-/// What follows from an error for who is a member already.
+/// The consequence of an error for a client that is a member already.
 pub(crate) fn consequence_inside(error: &Error) -> Consequence {
     match error.code() {
         // The group is gone, or is of another type: a join recreates it, or returns the error of
@@ -54,7 +54,7 @@ pub(crate) fn consequence_inside(error: &Error) -> Consequence {
     }
 }
 
-const NO_CONSUMER_PROTOCOL: &str = "groups of the consumer protocol need brokers from Kafka 4.0 on, with group.version=1 at \
+const NO_CONSUMER_PROTOCOL: &str = "groups of the consumer protocol need brokers since Kafka 4.0, with group.version=1 at \
     least and consumer in group.coordinator.rebalance.protocols: set group.protocol=classic or auto";
 
 /// Whether a member that takes the consumer protocol where it can be had joins with the classic one instead: the cluster does not
@@ -72,7 +72,7 @@ pub(super) fn is_without_consumer_protocol(error: &Error) -> bool {
 /// The coordinator is to match topics, and the protocol has no such thing.
 pub(crate) fn no_regex() -> Error {
     let text = "a SubscriptionPattern is matched by the group's coordinator, which needs group.protocol=consumer or auto, and brokers \
-                from Kafka 4.0 on: subscribe to re.compile(...) instead";
+                since Kafka 4.0: subscribe to re.compile(...) instead";
     Error::new(Kind::Argument, text)
 }
 
@@ -132,7 +132,7 @@ pub(super) fn explained(error: Error, assignors: &[Arc<str>]) -> Error {
     }
 }
 
-/// A commit of somebody who is no member at the moment.
+/// A commit of a client that is not a member at the moment.
 pub(super) fn not_a_member(group: &Arc<str>) -> Error {
     let text = "nothing was committed: this consumer is not a member of the group at the moment. Poll to join it";
     Error::new(Kind::CommitFailed, text).group_is(group)
@@ -147,12 +147,12 @@ pub(super) fn rebalancing(group: &Arc<str>) -> Error {
 
 /// A commit that was not sent before its partitions were revoked.
 pub(super) fn given_up(group: &Arc<str>) -> Error {
-    let text = "partitions of this commit were given up for other members before it could be sent, and are read from the last commit \
+    let text = "partitions of this commit were revoked for other members before it could be sent, and are read from the last commit \
                 on: poll, and commit what is assigned then";
     Error::new(Kind::CommitFailed, text).group_is(group)
 }
 
-/// What needs a group is asked of a consumer without one.
+/// A method that needs a group was called on a consumer without one.
 pub(crate) fn no_group(what: &str) -> Error {
     let text = format!("{what} needs a consumer group: make the consumer with group_id=...");
     Error::new(Kind::Argument, text)

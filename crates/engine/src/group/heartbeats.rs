@@ -12,7 +12,8 @@ pub(super) struct Heartbeats {
     /// The timeout for the response.
     patience: Duration,
     next: Option<Instant>,
-    /// The one under way, and whose it is. A static member that joins again gets another id in the same generation (KIP-345).
+    /// The one in flight, and its member. A static member that joins again gets another id in the
+    /// same generation (KIP-345).
     running: Option<(CallId, GroupMetadata)>,
 }
 
@@ -26,7 +27,7 @@ impl Heartbeats {
         }
     }
 
-    /// The coordinator just heard of the member.
+    /// The coordinator just received a request of the member.
     pub(super) fn restart(&mut self, now: Instant) {
         self.next = now.checked_add(self.interval);
     }

@@ -53,8 +53,8 @@ impl Identity {
         self.named(self.generation, &self.member_id)
     }
 
-    /// As callers name it who have worked on what the last assignment brought. It stays when the group goes on without the
-    /// member: a transaction that names nobody is not fenced (KIP-447).
+    /// The identity for callers that have worked on the last assignment. It stays when the group
+    /// continues without the member: a transaction without a member is not fenced (KIP-447).
     pub(super) fn as_assigned(&self) -> GroupMetadata {
         match &self.assigned {
             Some((generation, member_id)) => self.named(*generation, member_id),
@@ -90,7 +90,7 @@ impl Identity {
         self.assigned = Some((self.generation, Arc::clone(&self.member_id)));
     }
 
-    /// The group goes on without it; `keeps_id` if it may come back under its name.
+    /// The group continues without it; `keeps_id` if it may rejoin under its id.
     pub(super) fn lose(&mut self, keeps_id: bool) {
         self.generation = -1;
         if !keeps_id {
@@ -98,7 +98,7 @@ impl Identity {
         }
     }
 
-    /// It has left, and is nobody.
+    /// It has left, and has no identity.
     pub(super) fn forget(&mut self) {
         self.lose(false);
         self.assigned = None;

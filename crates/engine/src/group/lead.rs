@@ -1,4 +1,4 @@
-//! What only the leader of a group does: it assigns, and looks after the topics of all members.
+//! The tasks of a group's leader: it assigns, and watches the topics of all members.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -23,7 +23,7 @@ pub(super) struct Lead {
     /// The topics of all members.
     topics: BTreeSet<Arc<str>>,
     since: Instant,
-    /// What an assignor of the caller's was asked about.
+    /// The topics in the request to the caller's assignor.
     asked: Topics,
     /// The number of partitions of each topic, as it was when they were assigned.
     counts: BTreeMap<Arc<str>, usize>,
@@ -105,7 +105,7 @@ impl Lead {
         self.topics.iter().all(is_decided)
     }
 
-    /// What each member gets, as bytes.
+    /// The assignment of each member, as bytes.
     ///
     /// # Errors
     /// `Kind::Argument` if an assignment cannot be written.
@@ -122,7 +122,7 @@ impl Lead {
         encode(assigned)
     }
 
-    /// What an assignor of the caller's is asked.
+    /// The request to an assignor of the caller.
     pub(super) fn question(&mut self, view: &Metadata, assignor: &CustomAssignor) -> Question {
         self.asked = Topics::of(view, self.topics.iter().map(|topic| &**topic));
         self.note(view);
@@ -136,7 +136,7 @@ impl Lead {
         }
     }
 
-    /// What each member gets by the reply of the caller's assignor, as bytes.
+    /// The assignment of each member by the reply of the caller's assignor, as bytes.
     ///
     /// # Errors
     /// `Kind::Argument` if it cannot be, or cannot be written.
@@ -175,7 +175,7 @@ impl Lead {
         all.all(|partition| given.contains(&partition))
     }
 
-    /// Takes in how many partitions there are.
+    /// Notes the number of partitions of each topic.
     fn note(&mut self, view: &Metadata) {
         let known = self.topics.iter();
         let known = known.filter_map(|topic| Some((Arc::clone(topic), count(view, topic)?)));
@@ -207,7 +207,8 @@ fn encode(assigned: Assignments) -> Result<Vec<(Arc<str>, Bytes)>, Error> {
     .collect()
 }
 
-/// Whether somebody owns a partition that is assigned to nobody. Any client may say that it owns what does not exist.
+/// Whether a member owns a partition that is not assigned. Any client may claim partitions that do
+/// not exist.
 fn withholds(topics: &Topics, members: &[Member], assigned: &Assignments) -> bool {
     let given: BTreeSet<_> = assigned.values().flatten().collect();
     let mut owned = members.iter().flat_map(|it| &it.subscription.owned);

@@ -52,7 +52,7 @@ enum Protocol {
 
 #[derive(Debug)]
 enum State {
-    /// Not a member, or one that is to join again: nothing is under way.
+    /// Not a member, or one that is to rejoin: no request is in flight.
     Unjoined,
     /// Offsets are committed before partitions are revoked.
     Committing(After),
@@ -61,7 +61,7 @@ enum State {
     Joining(CallId),
     /// As leader, until the topics of all members are known.
     Leading,
-    /// An assignor of the caller's is asked, before the member joins or as leader.
+    /// An assignor of the caller is called, before the member joins or as leader.
     Asking,
     Syncing(CallId),
     /// Partitions that the new assignment lacks are dropped (KIP-429, KIP-848), once a caller reports their positions.
@@ -73,7 +73,7 @@ enum State {
     Leaving(CallId),
 }
 
-/// What follows a commit.
+/// The step after a commit.
 #[derive(Debug)]
 enum After {
     GiveUp,
@@ -96,7 +96,7 @@ pub(crate) struct Membership {
     wanted: Option<Wanted>,
     state: State,
     ownership: Ownership,
-    /// The group went on without this member, and the owned partitions are not its own any more.
+    /// The group continued without this member, and it no longer owns its partitions.
     is_lost: bool,
     /// Why the member has to join again.
     rejoin: Option<&'static str>,
@@ -208,12 +208,12 @@ impl Membership {
         self.release_lead(&mut core.cluster);
         self.ownership.drop_added();
         if self.is_consumer() {
-            // What its coordinator has assigned is not to be had any more as it was.
+            // The coordinator's assignment is no longer valid.
             self.rejoin = Some("it subscribed again while it was leaving");
         }
     }
 
-    /// The time to leave is over: the rest of it is left out, and callers own nothing any more.
+    /// The time to leave is over: the remaining steps are skipped, and callers own nothing.
     pub(crate) fn abandon(&mut self, now: Instant, core: &mut Core) {
         if self.leaving.is_none() {
             return;
@@ -232,7 +232,7 @@ impl Membership {
         self.leaving.is_some()
     }
 
-    /// Who callers are in the group: the member of the last assignment, also after the group went on without it.
+    /// The identity of callers in the group: the member of the last assignment, also after the group continued without it.
     pub(crate) fn metadata(&self) -> GroupMetadata {
         match self.wanted {
             Some(_) => self.identity.as_assigned(),
@@ -240,7 +240,7 @@ impl Membership {
         }
     }
 
-    /// Who requests to the coordinator name.
+    /// The member in requests to the coordinator.
     fn present(&self) -> GroupMetadata {
         match self.wanted {
             Some(_) => self.identity.present(),
@@ -302,13 +302,13 @@ impl Membership {
         self.poll_deadline.due()
     }
 
-    /// Whether a caller that polls has to say how far it has read: a rebalance or a commit waits for it.
+    /// Whether a caller that polls has to report its positions: a rebalance or a commit waits for them.
     pub(crate) fn wants_given(&self, now: Instant) -> bool {
         self.may_prepare(now) || self.is_auto_commit_due(now)
     }
 
-    /// Takes in how far callers have read, in a poll: all that was given out before. It is used at once or not at all, as
-    /// positions move on.
+    /// Handles the positions of callers, in a poll: after all records that were returned before. They are used at once or not at all, as
+    /// positions change.
     pub(crate) fn note_given(&mut self, now: Instant, core: &mut Core, offsets: Vec<GroupOffset>) {
         if self.may_prepare(now) {
             self.prepare(now, core, offsets);
@@ -324,7 +324,7 @@ impl Membership {
         prepares || !self.ownership.is_told()
     }
 
-    /// What [`Membership::take_rebalance`] would give.
+    /// The change that [`Membership::take_rebalance`] would return.
     pub(crate) fn next_rebalance(&self) -> Option<&Rebalance> {
         self.ownership.next()
     }
@@ -347,12 +347,12 @@ impl Membership {
         });
     }
 
-    /// What is owned, if that changed since the last call.
+    /// The owned partitions, if they changed since the last call.
     pub(crate) fn take_news(&mut self) -> Option<Vec<TopicPartition>> {
         self.ownership.take_news()
     }
 
-    /// Whether an assignor of the caller's has to be asked: [`Membership::take_question`].
+    /// Whether an assignor of the caller has to be called: [`Membership::take_question`].
     pub(crate) fn has_question(&self) -> bool {
         self.classic.asking.has_question()
     }
@@ -512,7 +512,7 @@ impl Membership {
         )
     }
 
-    /// Whether the coordinator has to hear of the member. One that joins is waited for.
+    /// Whether the member must send heartbeats. The coordinator waits for one that joins.
     fn beats(&self) -> bool {
         self.identity.is_member() && !matches!(self.state, State::Joining(_) | State::Leaving(_))
     }
@@ -543,7 +543,7 @@ impl Membership {
             State::Stable => self.rejoin.is_some(),
             _ => false,
         };
-        // Nothing follows, but for callers to hear of what is lost.
+        // Nothing follows, except that callers are notified of lost partitions.
         let has_ended = self.has_ended() && !self.is_lost;
         let waits = self.retry_at.is_some_and(|at| at > now);
         is_wished && !has_ended && !waits && wanted.is_known() && self.protocol.is_some()
@@ -592,7 +592,7 @@ impl Membership {
                 State::Committing(After::Drop { dropped, added }) => {
                     self.state = State::Stable;
                     self.tell(core, Rebalance::Revoked(dropped));
-                    // Who joins by the consumer protocol takes what is assigned by then.
+                    // A member that joins by the consumer protocol takes the assignment of that time.
                     if !self.is_consumer() {
                         self.rejoin = Some("partitions were revoked for other members");
                         self.tell(core, Rebalance::Assigned(added));
@@ -611,7 +611,7 @@ impl Membership {
             } else if self.has_ended() {
                 self.state = State::Unjoined;
             } else {
-                // What listeners committed is of the generation that ends here.
+                // Commits of listeners belong to the generation that ends here.
                 let error = rebalancing(&self.group);
                 self.commits.refuse_waiting(core, &error);
                 self.join(now, core);
@@ -622,7 +622,7 @@ impl Membership {
         }
     }
 
-    /// Whether no commit is under way, or the group can wait for it no longer.
+    /// Whether no commit is in flight, or the group can no longer wait for it.
     fn has_committed(&self, now: Instant, core: &mut Core) -> bool {
         let latest = self.commit_until.filter(|latest| *latest > now);
         if let Some(latest) = latest.filter(|_| !self.commits.is_idle()) {
@@ -670,7 +670,7 @@ impl Membership {
     /// Notifies listeners of what is revoked before the member joins.
     fn give_up(&mut self, core: &mut Core) {
         self.state = State::Revoking;
-        // Who joins by the consumer protocol comes with nothing.
+        // A member that joins by the consumer protocol owns nothing.
         let all = self.leaving.is_some() || self.is_eager() || self.is_consumer();
         let is_unwanted = |topic: &str| {
             let wanted = self.wanted.as_ref();
@@ -700,7 +700,7 @@ impl Membership {
         }
     }
 
-    /// What it took to join, or to learn what is assigned, failed.
+    /// An attempt to join, or to get the assignment, failed.
     fn failed(&mut self, now: Instant, core: &mut Core, error: Error) {
         core.cluster.context.meters.rebalance_failed(now);
         self.release_lead(&mut core.cluster);
@@ -735,7 +735,7 @@ impl Membership {
         self.pause(now, core, error);
     }
 
-    /// Nothing helps any more.
+    /// The membership has ended for good.
     fn end(&mut self, core: &mut Core, error: Error) {
         let offered = self.classic.offers();
         self.lose(core, true, &error.to_string());
@@ -755,7 +755,7 @@ impl Membership {
         });
     }
 
-    /// The group goes on without this member.
+    /// The group continues without this member.
     fn lose(&mut self, core: &mut Core, id: bool, reason: &str) {
         if self.identity.is_member() {
             core.cluster
@@ -766,7 +766,7 @@ impl Membership {
                     reason: reason.to_owned(),
                 });
         }
-        // Who chose its id by itself keeps it.
+        // A member that chose its id itself keeps it.
         self.identity.lose(!id || self.is_consumer());
         self.session.begin_anew();
         if let State::Joining(call) | State::Syncing(call) = self.state {
@@ -802,7 +802,7 @@ impl Membership {
         reason: &'static str,
         deadline: Instant,
     ) -> Option<CallId> {
-        // Who chose its id by itself is a stranger to coordinators that it never reached.
+        // A coordinator that was never reached does not know a member that chose its id itself.
         if !self.identity.is_named() || !core.cluster.was_ever_up() {
             return None;
         }

@@ -37,7 +37,8 @@
 //! A member stays one while it revokes partitions; `session` has what member and coordinator know of
 //! each other. With `group.protocol=auto` the first broker that is connected decides which protocol it is, once.
 //!
-//! Only one commit is under way at a time, and those that wait become one, so that no retry overtakes a later commit.
+//! Only one commit is in flight at a time, and waiting commits are merged into one, so that no
+//! retry overtakes a later commit.
 //!
 //! Each file has one reason, and imports only files above it in this table:
 //!

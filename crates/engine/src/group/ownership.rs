@@ -12,7 +12,7 @@ pub enum Rebalance {
     Assigned(Vec<TopicPartition>),
     /// These are about to go to other members: their offsets can still be committed.
     Revoked(Vec<TopicPartition>),
-    /// These are other members' already: the group went on without this one.
+    /// These belong to other members already: the group continued without this one.
     Lost(Vec<TopicPartition>),
 }
 
@@ -41,7 +41,7 @@ impl Ownership {
         self.untold.push_back(change);
     }
 
-    /// What [`Ownership::take`] would give.
+    /// The change that [`Ownership::take`] would return.
     pub(super) fn next(&self) -> Option<&Rebalance> {
         self.untold.front().filter(|_| self.telling.is_none())
     }
@@ -73,18 +73,18 @@ impl Ownership {
         Some(told)
     }
 
-    /// What is owned, if that changed since the last call.
+    /// The owned partitions, if they changed since the last call.
     pub(super) fn take_news(&mut self) -> Option<Vec<TopicPartition>> {
         std::mem::take(&mut self.is_news).then(|| self.owned.iter().cloned().collect())
     }
 
-    /// Whether something is added of which no listener has begun to hear, and nothing else.
+    /// Whether the only pending change is an addition that no listener handles yet.
     pub(super) fn only_adds(&self) -> bool {
         let mut untold = self.untold.iter();
         self.telling.is_none() && untold.all(|told| matches!(told, Rebalance::Assigned(_)))
     }
 
-    /// Nothing is added any more.
+    /// Pending additions are dropped.
     pub(super) fn drop_added(&mut self) {
         self.untold
             .retain(|told| !matches!(told, Rebalance::Assigned(_)));

@@ -9,7 +9,7 @@ use crate::group::pulse::Pulse;
 #[derive(Debug)]
 pub(super) struct PollDeadline {
     interval: Duration,
-    /// Polls under way.
+    /// The number of running polls.
     polling: u32,
     /// When the last one ended; `None` before the first.
     ended: Option<Instant>,

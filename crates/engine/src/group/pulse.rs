@@ -16,7 +16,8 @@ impl Pulse {
         self.reads.store(true, Ordering::Relaxed);
     }
 
-    /// Whether the loop has to poll before it goes on with the records that it has: a rebalance or a commit waits for it.
+    /// Whether the loop has to poll before it continues with the records that it has: a rebalance
+    /// or a commit waits for it.
     #[inline]
     pub fn needs_poll(&self) -> bool {
         self.needs_poll.load(Ordering::Relaxed)

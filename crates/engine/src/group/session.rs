@@ -1,4 +1,4 @@
-//! What a member of the consumer protocol and its coordinator know of each other (KIP-848).
+//! The state that a member of the consumer protocol and its coordinator share (KIP-848).
 //!
 //! The coordinator assigns, in its responses to heartbeats. The member applies the assignment, and
 //! acknowledges it in a heartbeat of its own:
@@ -35,29 +35,30 @@ const WAYS: u32 = 2;
 
 #[derive(Debug, Default)]
 pub(super) struct Session {
-    /// What the coordinator knows of the member; `None` if that is uncertain.
+    /// The member's declaration as the coordinator has it; `None` if that is uncertain.
     declared: Option<Declaration>,
-    /// The heartbeat under way.
+    /// The heartbeat in flight.
     running: Option<(CallId, Beat)>,
-    /// Until then a heartbeat that nobody waits for any more may come to the coordinator.
+    /// Until then an abandoned heartbeat may reach the coordinator.
     strays_until: Option<Instant>,
     interval: Duration,
     next_beat: Option<Instant>,
     /// The next heartbeat is not sent before its time: the last one failed.
     is_paused: bool,
-    /// What the coordinator assigned last.
+    /// The last assignment of the coordinator.
     target: BTreeSet<IdPartition>,
     /// It is to be compared with what is owned.
     is_new: bool,
-    /// The coordinator has not heard what callers own since it assigned, or since that changed.
+    /// No heartbeat has acknowledged what callers own since the last assignment or change.
     must_acknowledge: bool,
-    /// What is wanted may be something else than what the coordinator knows.
+    /// The wanted topics may differ from those that the coordinator knows.
     may_differ: bool,
-    /// Callers are to hear of the assignment even if it adds nothing: it is the first, or has taken partitions.
+    /// Callers are notified of the assignment even if it adds nothing: it is the first, or has
+    /// taken partitions.
     owes_news: bool,
-    /// What callers own, and listeners know of.
+    /// The partitions that callers own, and listeners know.
     owned: BTreeSet<IdPartition>,
-    /// What callers will own after listeners are notified.
+    /// The partitions that callers will own after listeners are notified.
     next: Option<BTreeSet<IdPartition>>,
     /// The names of the topics in all of these.
     names: BTreeMap<Uuid, Arc<str>>,
@@ -76,11 +77,11 @@ pub(super) struct Beat {
     pub(super) epoch: i32,
     /// What is declared once the response comes.
     pub(super) declared: Declaration,
-    /// From when on it does not come to the coordinator any more, if it has not yet.
+    /// After this time it can no longer reach the coordinator, if it has not yet.
     pub(super) lost_at: Option<Instant>,
 }
 
-/// What has to change for callers to own what is assigned.
+/// The change that makes callers own what is assigned.
 pub(super) enum Changed {
     Dropped(Vec<TopicPartition>),
     Added(Vec<TopicPartition>),
@@ -147,13 +148,13 @@ impl Session {
         self.must_acknowledge && self.next.is_none() && !self.is_new
     }
 
-    /// What the coordinator does not know.
+    /// The changes that the coordinator does not know.
     fn changes(&self, config: &Config, wanted: &Wanted) -> Declaration {
         let Some(known) = &self.declared else {
             return self.all(config, wanted);
         };
         let topics = known.topics.as_ref();
-        // Until topics were listed, nobody knows what a pattern stands for: it is as it was.
+        // Until topics were listed, the topics of a pattern are unknown: they count as unchanged.
         let is_same = !wanted.is_known() || topics.is_some_and(|topics| wanted.names().eq(topics));
         let regex = wanted.regex().cloned();
         let had_regex = known.regex.as_ref().is_some_and(|it| !it.is_empty());
@@ -170,7 +171,7 @@ impl Session {
         }
     }
 
-    /// All that a member declares, as when it joins.
+    /// The full declaration of a member, as when it joins.
     pub(super) fn all(&self, config: &Config, wanted: &Wanted) -> Declaration {
         // A static member may have had one before it came back.
         let is_static = config.group_instance_id.is_some();
@@ -196,7 +197,7 @@ impl Session {
         all.copied().collect()
     }
 
-    /// A heartbeat of this epoch was sent, and is worth waiting for so long.
+    /// A heartbeat of this epoch was sent, with this timeout.
     pub(super) fn sent(
         &mut self,
         now: Instant,
@@ -223,7 +224,7 @@ impl Session {
         Some(beat)
     }
 
-    /// Nobody waits any more for the response to a heartbeat that may be in flight until then.
+    /// The response to a heartbeat is no longer awaited; the heartbeat may be in flight until then.
     pub(super) fn went_astray(&mut self, lost_at: Option<Instant>) {
         self.strays_until = self.strays_until.max(lost_at);
     }
@@ -303,7 +304,7 @@ impl Session {
         self.naming == Some(id)
     }
 
-    /// Takes in names; `None` if they could not be looked up.
+    /// Handles looked-up names; `None` if the look-up failed.
     pub(super) fn name(
         &mut self,
         now: Instant,
@@ -324,7 +325,7 @@ impl Session {
         }
         let mut target = self.target.iter();
         self.lacks_names = !target.all(|(id, _)| self.names.contains_key(id));
-        // A broker may not have heard of a topic yet.
+        // A broker may not know a topic yet.
         self.nameless = if self.lacks_names {
             self.nameless.saturating_add(1)
         } else {
@@ -400,9 +401,9 @@ impl Session {
         }
     }
 
-    /// What has to change for callers to own what is assigned, as far as topics have names and are
-    /// wanted; `None` if nothing has. Revoked partitions come first, and alone. After listeners
-    /// were notified, [`Session::settle`] follows.
+    /// The change that makes callers own what is assigned, as far as topics have names and are
+    /// wanted; `None` if there is no change. Revoked partitions come first, and alone. After
+    /// listeners were notified, [`Session::settle`] follows.
     pub(super) fn compare(&mut self, wanted: &Wanted) -> Option<Changed> {
         self.is_new = false;
         let target = self.target.iter();

@@ -15,7 +15,7 @@ use crate::part::Core;
 /// Topics that brokers keep for themselves.
 const INTERNAL: [&str; 2] = ["__consumer_offsets", "__transaction_state"];
 
-/// What a caller subscribes to.
+/// The topics that a caller subscribes to.
 #[derive(Clone, Debug)]
 pub enum Selection {
     /// These topics.
@@ -161,7 +161,7 @@ impl Wanted {
         self.listing == Some(id)
     }
 
-    /// Takes in the list of topics.
+    /// Handles the list of topics.
     pub(super) fn handle_listing(&mut self, now: Instant, cluster: &mut Cluster, ended: Ended) {
         self.listing = None;
         let Selection::Pattern(pattern) = &self.selection else {
@@ -200,7 +200,7 @@ impl Wanted {
         self.refused.retain(|name| topics.contains_key(name));
     }
 
-    /// Takes in the cluster's metadata; returns whether a caller has to be notified.
+    /// Handles the cluster's metadata; returns whether a caller has to be notified.
     pub(crate) fn look(&mut self, cluster: &Cluster) -> bool {
         let view = cluster.view();
         let before = self.refused.len();
@@ -218,7 +218,8 @@ impl Wanted {
                 ErrorCode::UNKNOWN_TOPIC_OR_PARTITION | ErrorCode::UNKNOWN_TOPIC_ID
             );
             let is_refused = if is_unknown {
-                // What comes by a pattern was there a moment ago; what may be created is on its way.
+                // A topic that a pattern matches existed a moment ago; a topic that may be created
+                // will appear.
                 matches!(self.selection, Selection::Names(_))
                     && !self.seen.contains(name)
                     && !cluster.config().allow_auto_create_topics

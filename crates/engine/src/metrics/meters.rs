@@ -1,4 +1,5 @@
-//! What is measured: sensors, and gauges that the parts of a client set just before somebody reads them.
+//! The measured values: sensors, and gauges that the parts of a client set just before they are
+//! read.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,7 +16,7 @@ use crate::config::Config;
 #[derive(Debug)]
 pub(crate) struct Meters {
     window: Window,
-    /// When the step of the engine began that is under way.
+    /// When the current step of the engine began.
     step: Option<Instant>,
     /// Those that no sensor has taken in, in the order in which they came.
     notes: Vec<(Instant, Note)>,
@@ -74,7 +75,7 @@ pub(crate) struct Node {
     pub(crate) latency: Sensor,
 }
 
-/// Batches on their way.
+/// Batches in flight.
 #[derive(Debug, Default)]
 pub(crate) struct Sending {
     /// The records of each batch that was given to a connection.
@@ -121,7 +122,7 @@ pub(crate) struct SentTopic {
     pub(crate) errors: Sensor,
 }
 
-/// The calls of whoever reads.
+/// The polls of callers.
 #[derive(Debug, Default)]
 pub(crate) struct Polling {
     /// Milliseconds from the beginning of a poll to that of the next.
@@ -146,7 +147,7 @@ pub(crate) struct Fetching {
     pub(crate) lead: Sensor,
 }
 
-/// What a member of a group does with its coordinator and its listeners; times are milliseconds.
+/// The work of a group's member with its coordinator and its listeners; times are milliseconds.
 #[derive(Debug, Default)]
 pub(crate) struct Coordinating {
     pub(crate) heartbeat: Sensor,
@@ -159,7 +160,7 @@ pub(crate) struct Coordinating {
     /// When the last rebalance ended well.
     pub(crate) rebalanced: Option<Instant>,
     pub(crate) failed: Sensor,
-    /// What listeners took to hear of partitions.
+    /// The time that listeners took to handle partitions.
     pub(crate) assigned: Sensor,
     pub(crate) revoked: Sensor,
     pub(crate) lost: Sensor,
@@ -167,7 +168,7 @@ pub(crate) struct Coordinating {
     pub(crate) partitions: usize,
 }
 
-/// What is acquired, and said of it, in a share group.
+/// Acquired records, and their acknowledgements, in a share group.
 #[derive(Debug, Default)]
 pub(crate) struct Sharing {
     /// The records of each response.
@@ -176,7 +177,7 @@ pub(crate) struct Sharing {
     pub(crate) refused: Sensor,
 }
 
-/// What was read of one topic.
+/// The records read of one topic.
 #[derive(Debug, Default)]
 pub(crate) struct ReadTopic {
     pub(crate) size: Sensor,
@@ -247,7 +248,7 @@ impl Meters {
         self.step = Some(now);
     }
 
-    /// The moment of the step that is under way.
+    /// The moment of the current step.
     fn moment(&self) -> Option<Reading> {
         self.step.map(|now| self.at(now))
     }
@@ -412,13 +413,13 @@ impl Meters {
         self.coordinating.rebalanced = Some(now);
     }
 
-    /// An attempt to join, or to learn what is assigned, failed.
+    /// An attempt to join, or to get the assignment, failed.
     pub(crate) fn rebalance_failed(&mut self, now: Instant) {
         let at = self.at(now);
         self.coordinating.failed.count(&at);
     }
 
-    /// Something that a member does took so long.
+    /// A step of a member took this long.
     pub(crate) fn coordinated(
         &mut self,
         now: Instant,
@@ -497,7 +498,7 @@ impl Meters {
         }
     }
 
-    /// Leaves a note of the step that is under way.
+    /// Appends a note of the current step.
     #[inline]
     fn note_step(&mut self, note: Note) {
         if let Some(now) = self.step {

@@ -1,4 +1,4 @@
-//! What a client measures of itself, under the names, units and tags of Kafka's own clients.
+//! The metrics of a client, under the names, units and tags of Kafka's own clients.
 //!
 //! ```text
 //!   cluster, produce, fetch ──▶ notes ──▶ meters (a sensor for each quantity) ◀── read, by the rows of a table ── the caller

@@ -1,4 +1,4 @@
-//! What was measured, until the sensors take it in.
+//! Measured values, until the sensors take them in.
 //!
 //! One request touches twenty sensors. Their memory is larger than everything else that a client
 //! touches for a request, and a caller that waits for each response would load it into the cache
@@ -51,7 +51,7 @@ pub(super) enum Note {
         partition: i32,
         to: Progress,
     },
-    /// A caller polled so long after it did before, and spent this part of the time inside of that poll.
+    /// A caller polled again after `after`, and spent `inside` of that time in the earlier poll.
     Polled { after: Duration, inside: Duration },
 }
 

@@ -42,7 +42,7 @@ pub struct Accumulator<T> {
     pub(super) lanes: Lanes,
     pub(super) stalls: Stalls,
     pub(super) next_number: u64,
-    /// Whether batches are numbered: as the settings say, unless the brokers cannot make use of it.
+    /// Whether batches are numbered: as set, unless the brokers do not support it.
     pub(super) is_idempotent: bool,
     /// A broker was seen that cannot keep headers.
     pub(super) checks_headers: bool,
@@ -118,7 +118,7 @@ impl<T: Clone> Accumulator<T> {
         }
     }
 
-    /// What is known about the batches of the transaction.
+    /// The state of the transaction's batches.
     pub(crate) fn facts(&self) -> Facts {
         Facts {
             undecided: !self.outcomes.is_decided(u64::MAX),
@@ -170,7 +170,7 @@ impl<T: Clone> Accumulator<T> {
         !self.is_idempotent || self.identity.is_some()
     }
 
-    // --- what callers ask
+    // --- queries of callers
 
     /// The next delivery result.
     pub(crate) fn poll_done(&mut self) -> Option<Done<T>> {

@@ -22,7 +22,7 @@ use crate::produce::request::SentRequest;
 /// The pause before a batch is sent again that came while the markers of the transaction before were still written.
 const EARLY: Duration = Duration::from_millis(20);
 
-/// What a broker's code means for a batch.
+/// The meaning of a broker's code for a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Meaning {
     /// It is in the log.
@@ -35,12 +35,12 @@ enum Meaning {
     Behind,
     /// This leader does not have it, but another replica may have it.
     Missing,
-    /// It is surely not in the log, but it and all batches behind it need new sequence numbers.
+    /// It is surely not in the log, but it and all later batches need new sequence numbers.
     Renumber,
     /// Its sequence number can no longer be used, and an earlier attempt may have written it.
     Forgotten,
-    /// It is larger than the topic allows now, and an earlier attempt may have written it: in parts it has numbers that the
-    /// broker does not know again.
+    /// It is larger than the topic allows now, and an earlier attempt may have written it: its
+    /// parts have numbers that the broker does not recognize.
     Outgrown,
     /// It can be sent again; `unsure` is whether this attempt may have written it.
     Retry { unsure: bool },
@@ -58,10 +58,10 @@ struct Standing {
     maybe_written: bool,
     /// Another broker may have written it, and the leader has not reported long enough that it is missing.
     may_be_elsewhere: bool,
-    /// An earlier attempt may still be waiting at the broker, behind the batch that is missing.
+    /// An earlier attempt may still wait at the broker for the batch that is missing.
     cut_off: bool,
-    /// An earlier attempt may have written it, and a batch behind it was acknowledged, or may be the only one that this broker
-    /// remembers.
+    /// An earlier attempt may have written it, and a later batch was acknowledged, or may be the
+    /// only one that this broker remembers.
     outlived: bool,
     /// It has a sequence number, by which the broker knows it again.
     numbered: bool,
@@ -85,13 +85,14 @@ fn meaning(code: ErrorCode, batch: Standing) -> Meaning {
         // It is not written yet. But what the broker still has of a connection that ended may bring the missing batch, and then
         // this one.
         ErrorCode::OUT_OF_ORDER_SEQUENCE_NUMBER if batch.cut_off => Meaning::Forgotten,
-        // Either it is written and the broker has forgotten it, or the log lost it together with the batch behind it. Or it went out
-        // with others to a leader of 1.0 or newer, and the next leader is one before that.
+        // Either it is written and the broker has forgotten it, or the log lost it together with
+        // the later batch. Or it went out with others to a leader of 1.0 or newer, and the next
+        // leader is one before that.
         ErrorCode::OUT_OF_ORDER_SEQUENCE_NUMBER if batch.outlived => Meaning::Forgotten,
         // The broker remembers the last five batches and this is not one of them: it is surely not written.
         ErrorCode::OUT_OF_ORDER_SEQUENCE_NUMBER => Meaning::Renumber,
-        // Brokers forget who has been idle for producer.id.expiration.ms (KIP-854). Those since 2.5 then take any number; older
-        // ones say so.
+        // Brokers forget a producer that has been idle for producer.id.expiration.ms (KIP-854).
+        // Those since 2.5 then accept any number; older ones return this error.
         ErrorCode::UNKNOWN_PRODUCER_ID
         | ErrorCode::INVALID_PRODUCER_EPOCH
         | ErrorCode::INVALID_PRODUCER_ID_MAPPING
@@ -256,7 +257,7 @@ impl<T: Clone> Accumulator<T> {
         cluster.wake(sent.link);
     }
 
-    /// Takes a request out of those under way.
+    /// Removes a request from those in flight.
     fn finish_request(&mut self, token: u64) -> Option<SentRequest> {
         let sent = self.requests.remove(&token)?;
         self.lanes.done(sent.link, sent.bytes);

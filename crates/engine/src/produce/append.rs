@@ -34,7 +34,7 @@ pub enum NotAppended {
 /// Where an appended record stands.
 #[derive(Debug)]
 pub struct Appended<'a, T> {
-    /// What the batch was opened with.
+    /// The value that the batch was opened with.
     pub batch: &'a T,
     /// The record's index in the batch.
     pub index: u32,

@@ -21,7 +21,7 @@ pub(super) type BatchId = (u64, u32);
 /// The delivery result of records of one batch.
 #[derive(Debug)]
 pub struct Done<T> {
-    /// What the batch was opened with.
+    /// The value that the batch was opened with.
     pub batch: T,
     /// The first record's index in the batch.
     pub first: u32,
@@ -34,7 +34,7 @@ pub struct Done<T> {
 /// Where a run of records was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stored {
-    /// The first record's offset; -1 if the broker did not say.
+    /// The first record's offset; -1 if the broker did not return it.
     pub base_offset: i64,
     /// The broker's time if the topic stamps records on append; -1 if the broker keeps no times, as those before 0.10.
     pub log_append_time_ms: Option<i64>,
@@ -90,7 +90,7 @@ impl<T> Open<T> {
     }
 }
 
-/// A batch that takes no more records.
+/// A closed batch.
 #[derive(Debug)]
 pub(super) struct Batch<T> {
     pub(super) id: BatchId,
@@ -98,7 +98,7 @@ pub(super) struct Batch<T> {
     user: T,
     pub(super) count: u32,
     pub(super) created: Instant,
-    /// Counted against `buffer.memory` until no request holds the batch any more.
+    /// Counted against `buffer.memory` until no request holds the batch.
     pub(super) bytes: usize,
     /// Before compression.
     plain: usize,
@@ -130,7 +130,7 @@ enum Data {
     Built(Arc<Encoded>, Option<Stamp>),
 }
 
-/// What encoding a batch led to, once its request was encoded.
+/// The result of encoding a batch.
 #[derive(Debug, Default)]
 struct Encoded {
     bytes: OnceLock<Bytes>,
@@ -338,8 +338,8 @@ enum Contents {
 }
 
 impl Load {
-    /// The bytes to send to a broker that takes `format`. What is kept for a repeat is a batch in any case: the next
-    /// attempt may go to a newer broker.
+    /// The bytes to send to a broker that takes `format`. The bytes kept for a retry are always a
+    /// batch: the next attempt may go to a newer broker.
     ///
     /// # Errors
     /// The batch does not encode, which it knows then: see [`Batch::unencoded`].
@@ -378,7 +378,7 @@ impl Load {
                 bytes.freeze()
             }
         };
-        // Nobody else has set them.
+        // No other thread has set them.
         Ok(self.encoded.bytes.get_or_init(|| bytes).clone())
     }
 }

@@ -9,8 +9,8 @@
 //!     └────────────────────── spent, and no epoch is left ◀──────┘
 //! ```
 //!
-//! It knows nothing of batches. The composition carries the facts between it and the accumulator: that an identity is
-//! wanted, which one there is, and that one is spent.
+//! It does not know batches. The composition carries facts between it and the accumulator: that an
+//! identity is wanted, the identity, and that it is spent.
 
 use std::time::{Duration, Instant};
 
@@ -26,7 +26,7 @@ pub(crate) struct Identification {
     wanted: bool,
     /// Why the last request failed.
     trouble: Option<Error>,
-    /// The error that all waiting batches must fail with, until somebody takes it.
+    /// The error that all waiting batches must fail with, until it is taken.
     refusal: Option<Error>,
 }
 
@@ -47,7 +47,7 @@ enum State {
 const PAUSE: Duration = Duration::from_secs(1);
 
 impl Identification {
-    /// Whether somebody needs an identity.
+    /// Sets whether an identity is needed.
     pub(crate) fn set_wanted(&mut self, wanted: bool) {
         self.wanted = wanted;
     }

@@ -1,8 +1,9 @@
 //! The connections to each broker that carry batches.
 //!
-//! A broker handles the requests of one connection one after the other. Batches of different partitions need not wait for each
-//! other: where more is to be sent than one connection carries, they use several, which are dialled only then. What is under way
-//! of one partition shares a connection, since its order depends on that.
+//! A broker handles the requests of one connection one after the other. Batches of different
+//! partitions need not wait for each other: where more is to be sent than one connection carries,
+//! they use several, which are dialled only then. The batches in flight of one partition share a
+//! connection, since their order depends on that.
 
 use std::iter::once;
 use std::time::Instant;
@@ -15,7 +16,7 @@ use crate::config::Config;
 /// How many there are to each broker at most. The second is worth a quarter of the first; a third and a sixth showed no more.
 const MOST: usize = 2;
 
-/// They, and what is under way on each.
+/// The connections, and the bytes in flight on each.
 #[derive(Debug)]
 pub(super) struct Lanes {
     count: usize,
@@ -33,7 +34,8 @@ struct UnderWay {
 impl Lanes {
     pub(super) fn new(config: &Config) -> Lanes {
         Lanes {
-            // Without acknowledgements nobody knows when the broker has what went over another connection.
+            // Without acknowledgements it is unknown when the broker has the batches of another
+            // connection.
             count: if config.acks == 0 { 1 } else { MOST },
             much: config.batch_size / 2,
             under_way: FxHashMap::default(),
@@ -58,7 +60,7 @@ impl Lanes {
         }
     }
 
-    /// How many requests are under way on a connection.
+    /// How many requests are in flight on a connection.
     pub(super) fn requests(&self, link: LinkId) -> usize {
         self.on(link).requests
     }
@@ -69,7 +71,8 @@ impl Lanes {
             .all(|link| self.on(link).requests == 0)
     }
 
-    /// The connection for a partition that has nothing under way: the first with little to do, else the one with the least.
+    /// The connection for a partition that has nothing in flight: the first with little to do, else
+    /// the one with the least.
     pub(super) fn freest(&self, cluster: &Cluster, node: i32) -> Option<LinkId> {
         let up = self.up(cluster, node);
         up.min_by_key(|link| Some(self.on(*link).bytes).filter(|bytes| *bytes >= self.much))
@@ -90,7 +93,7 @@ impl Lanes {
         self.under_way.get(&link).copied().unwrap_or_default()
     }
 
-    /// All that may be, in the order in which they are dialled.
+    /// All possible connections, in the order in which they are dialled.
     fn each(&self) -> impl Iterator<Item = Lane> + use<> {
         let more = (0_u8..).map(Lane::Data);
         once(Lane::Control).chain(more).take(self.count)

@@ -49,7 +49,7 @@ pub(super) fn may_be_written(code: ErrorCode) -> MayBeWritten {
         ErrorCode::UNKNOWN_SERVER_ERROR => MayBeWritten::Unsure,
         // A proxy or a broker lost another broker's response.
         ErrorCode::NETWORK_EXCEPTION => MayBeWritten::Unsure,
-        // Not the leader when the request came, or not any more when followers had the batch.
+        // Not the leader when the request came, or no longer when followers had the batch.
         ErrorCode::NOT_LEADER_OR_FOLLOWER
         | ErrorCode::LEADER_NOT_AVAILABLE
         | ErrorCode::BROKER_NOT_AVAILABLE => MayBeWritten::UnsureIfAwaited,

@@ -1,4 +1,4 @@
-//! Batches on their way to the partitions' leaders.
+//! Batches from their first record to the leaders' responses.
 //!
 //! ```text
 //!            full, lingered, or its broker is idle          the request is in flight
@@ -40,7 +40,7 @@
 //! | `outcomes` | counts over all batches: bytes in use, batches without a delivery result, and the results to report |
 //! | `queue` | one partition's batches: which may go, and when |
 //! | `hash` | the hashes of keys, as other clients compute them |
-//! | `lanes` | the connections to each broker that carry batches, and what is under way on each |
+//! | `lanes` | the connections to each broker that carry batches, and the bytes in flight on each |
 //! | `stalls` | which brokers take nothing although something waits for them |
 //! | `partitioner` | which partition a record goes to |
 //! | `topics` | which topics are in use, for how long, and whether one may be created |

@@ -1,4 +1,5 @@
-//! Counts over all batches: bytes in use, batches without a delivery result, and the results that nobody has taken yet.
+//! Counts over all batches: bytes in use, batches without a delivery result, and the results that
+//! were not taken yet.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -14,14 +15,14 @@ pub(super) struct Outcomes<T> {
     undecided: BTreeSet<BatchId>,
     /// With the number of each batch.
     done: VecDeque<(u64, Done<T>)>,
-    /// What went wrong in the open transaction; none without transactions.
+    /// The failures in the open transaction; `None` without transactions.
     losses: Option<Losses>,
 }
 
-/// What went wrong in a transaction.
+/// The failures in a transaction.
 #[derive(Debug, Default)]
 pub(super) struct Losses {
-    /// The first failure, until somebody takes it.
+    /// The first failure, until it is taken.
     failure: Option<Error>,
     /// A batch that has sequence numbers was abandoned.
     gap: bool,
@@ -92,7 +93,7 @@ impl<T: Clone> Outcomes<T> {
         self.done.remove(at)?.1.result.err()
     }
 
-    /// A batch that no request holds any more was written.
+    /// A batch was written, and no request holds it.
     pub(super) fn delivered(&mut self, context: &mut Context, batch: &Batch<T>, stored: Stored) {
         self.release(context, batch);
         if !batch.decided {

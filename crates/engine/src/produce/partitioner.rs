@@ -37,7 +37,7 @@ pub(super) struct Partitions {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Chosen {
     pub(super) index: usize,
-    /// Neither the record nor its key names the partition: another one would do.
+    /// Neither the record nor its key names the partition: any other is possible.
     pub(super) is_free: bool,
 }
 
@@ -49,7 +49,7 @@ pub(super) struct Place {
     pub(super) closed: Option<usize>,
 }
 
-/// What decides whose turn is next.
+/// The facts that decide which partition is next.
 pub(super) struct Scene<'a> {
     pub(super) config: &'a Config,
     pub(super) view: &'a Metadata,

@@ -31,7 +31,8 @@ impl<T: Clone> Accumulator<T> {
                 continue;
             }
             self.listed.push_back(index);
-            // A wanted topic whose partitions lack a leader is asked for, ever more rarely.
+            // Metadata of a wanted topic whose partitions lack a leader is requested with growing
+            // pauses.
             let Some(leader) = queue.leader else {
                 continue;
             };
@@ -63,7 +64,7 @@ impl<T: Clone> Accumulator<T> {
         self.say_what_may_be_created(cluster);
     }
 
-    /// A caller does not wait for the topic any more.
+    /// A caller no longer waits for the topic.
     pub(crate) fn give_up_topic(&mut self, cluster: &mut Cluster, name: &str) {
         self.topics.give_up(cluster, name);
         self.say_what_may_be_created(cluster);

@@ -50,7 +50,7 @@ pub(super) struct Queue<T> {
     pub(super) batch_limit: usize,
     /// The number of the last transaction that the partition joined.
     pub(super) joined: u64,
-    /// The number of the last transaction that it asked to join.
+    /// The number of the last transaction that it requested to join.
     pub(super) asked_to_join: u64,
     /// Whether it is in the list of queues with something to do.
     pub(super) listed: bool,
@@ -146,8 +146,9 @@ impl<T> Queue<T> {
         !self.hold && (alone || follows())
     }
 
-    /// Whether a batch behind this one was acknowledged before it. It is sent alone: the broker remembers five batches of a producer,
-    /// and with more of them written behind this one, it would no longer recognize it (simulation, `deposed` seed 15730255).
+    /// Whether a later batch was acknowledged before this one. It is sent alone: the broker
+    /// remembers five batches of a producer, and after more later batches, it would no longer
+    /// recognize this one (simulation, `deposed` seed 15730255).
     pub(super) fn is_overtaken(&self, batch: &Batch<T>) -> bool {
         batch
             .stamp
@@ -200,7 +201,7 @@ impl<T> Queue<T> {
         self.sent.iter_mut().find(|batch| batch.id == id)
     }
 
-    /// The id of the topic that a batch under way was sent to.
+    /// The id of the topic that a batch in flight was sent to.
     pub(super) fn topic_of(&self, id: BatchId) -> Option<Uuid> {
         let batch = self.sent.iter().find(|batch| batch.id == id)?;
         Some(batch.topic_id)
@@ -214,13 +215,13 @@ impl<T> Queue<T> {
         self.topic_id = topic_id;
     }
 
-    /// Takes a batch out of those that are under way.
+    /// Removes a batch from those in flight.
     pub(super) fn remove_sent(&mut self, id: BatchId) -> Option<Batch<T>> {
         let at = self.sent.iter().position(|batch| batch.id == id)?;
         self.sent.remove(at)
     }
 
-    /// Puts a batch that was under way among those that wait, in its place.
+    /// Puts a batch that was in flight back among the waiting ones, in its place.
     pub(super) fn put_back(&mut self, batch: Batch<T>) {
         let at = self.ready.partition_point(|other| other.id < batch.id);
         self.ready.insert(at, batch);

@@ -37,7 +37,7 @@ pub(super) struct ParcelTopic {
 #[derive(Debug)]
 pub(super) struct SentRequest {
     pub(super) link: LinkId,
-    /// What its batches had when it was given to the connection.
+    /// The bytes of its batches when it was given to the connection.
     pub(super) bytes: usize,
     pub(super) format: Format,
     pub(super) batches: Vec<(usize, BatchId)>,

@@ -35,7 +35,7 @@ impl<'a, H> Row<'a, H>
 where
     H: Iterator<Item = (&'a str, Option<&'a [u8]>)> + Clone,
 {
-    /// About the bytes that the record takes in a batch.
+    /// The approximate bytes of the record in a batch.
     pub fn size(&self) -> usize {
         let headers = self
             .headers

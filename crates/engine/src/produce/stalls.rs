@@ -32,7 +32,7 @@ impl Stalls {
         self.since.remove(&node);
     }
 
-    /// Forgets brokers for which nothing waits any more: whether they would take something is not known.
+    /// Forgets brokers without waiting batches: it is not known whether they would accept any.
     pub(super) fn keep(&mut self, waits: impl Fn(i32) -> bool) {
         self.since.retain(|node, _| waits(*node));
     }

@@ -114,8 +114,8 @@ impl Numbering {
         self.identity.is_some() && self.seen != self.next_sequence
     }
 
-    /// Whether several batches may be under way: a broker that has no record of a producer takes any sequence number, so
-    /// the first batch goes alone.
+    /// Whether several batches may be in flight: a broker that has no record of a producer takes
+    /// any sequence number, so the first batch goes alone.
     pub(super) fn is_established(&self) -> bool {
         self.established || self.identity.is_none()
     }

@@ -10,9 +10,9 @@
 //!                                              the time starts again
 //! ```
 //!
-//! Only awaited and known topics are requested. A topic stays as long as it has batches or a caller waits for it. A
-//! request for metadata may create topics only while a batch or a caller waits for one that is not there: an idle
-//! producer must not bring back a topic that somebody deleted.
+//! Only awaited and known topics are requested. A topic stays as long as it has batches or a caller
+//! waits for it. A request for metadata may create topics only while a batch or a caller waits for
+//! one that is not there: an idle producer must not recreate a topic that was deleted.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -139,7 +139,7 @@ impl Topics {
         self.lost.insert(Arc::clone(name));
     }
 
-    /// The topic is not in use any more.
+    /// The topic is no longer in use.
     pub(super) fn forget(&mut self, cluster: &mut Cluster, name: &str) -> Option<KnownTopic> {
         let topic = self.known.remove(name)?;
         self.lost.remove(name);

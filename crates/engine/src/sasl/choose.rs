@@ -10,7 +10,7 @@ use super::scram::Scram;
 use crate::config::{Config, SaslMechanism};
 use crate::error::Error;
 
-/// The mechanism that the settings ask for; `None` where they ask for none.
+/// The mechanism that the settings select; `None` where they select none.
 ///
 /// # Errors
 /// The mechanism cannot carry the name or the password.

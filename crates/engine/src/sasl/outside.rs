@@ -8,10 +8,10 @@ use super::hash::Hash;
 use crate::config::Secret;
 use crate::credentials::{Question, Reply};
 
-/// Something that a mechanism needs before it can go on.
+/// A need of a mechanism before it can continue.
 #[derive(Clone, PartialEq)]
 pub enum Need {
-    /// Bytes that nobody can guess.
+    /// Random bytes that cannot be guessed.
     Nonce,
     /// Processor time: [`Stretch::run`], which may take up to about a second.
     Stretch(Stretch),
@@ -29,7 +29,7 @@ impl fmt::Debug for Need {
     }
 }
 
-/// What was needed.
+/// The fulfilled need.
 #[derive(Clone, PartialEq)]
 pub enum Given {
     /// For [`Need::Nonce`]: 24 bytes.

@@ -50,7 +50,7 @@ enum Stage {
         bare: String,
     },
     Stretching {
-        /// What both sides sign, but for its end.
+        /// The text that both sides sign, except its end.
         signed: String,
         /// The final message, but for its proof.
         last: String,

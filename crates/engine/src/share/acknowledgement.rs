@@ -1,4 +1,4 @@
-//! What is said of acquired records, and how that ended.
+//! Acknowledgements of acquired records, and their results.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -15,7 +15,7 @@ pub enum AcknowledgeType {
     Accept,
     /// It was not, and another delivery may do better.
     Release,
-    /// It can never be processed: nobody gets it again.
+    /// It can never be processed: it is not delivered again.
     Reject,
     /// It takes longer: its lock is renewed.
     Renew,
@@ -70,7 +70,7 @@ pub struct LockId(pub(super) u64);
 /// A partition by its topic's id and its number.
 pub(super) type Key = (Uuid, i32);
 
-/// An acknowledgement on its way.
+/// A pending acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Pending {
     pub(super) verdict: Verdict,
@@ -95,7 +95,7 @@ pub struct Acknowledged {
     pub first: i64,
     /// The last offset.
     pub last: i64,
-    /// What was said; `None` of offsets at which there was no record.
+    /// The acknowledgement; `None` for offsets without a record.
     pub kind: Option<AcknowledgeType>,
     /// Why it does not count, or is not known to.
     pub error: Option<Error>,

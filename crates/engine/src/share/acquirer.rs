@@ -45,7 +45,8 @@ pub(crate) struct Acquirer {
     by_leader: BTreeMap<i32, BTreeSet<Key>>,
     must_place: bool,
     seen_view: u64,
-    /// Some partition has no leader: how often brokers were asked, and when again.
+    /// Some partition has no leader: how often metadata was requested, and when it is requested
+    /// next.
     seeks: u32,
     seek_at: Option<Instant>,
     sessions: BTreeMap<i32, Session>,
@@ -58,7 +59,7 @@ pub(crate) struct Acquirer {
     lock_timeout: Option<Duration>,
     /// A caller waits for records.
     wanted: bool,
-    /// With record limits, the broker that is asked next.
+    /// With record limits, the broker of the next request.
     next_node: i32,
     closing: bool,
     /// Counts the times that something was said.
@@ -67,7 +68,7 @@ pub(crate) struct Acquirer {
     /// Acknowledgements whose lock had ended before they could be sent.
     unsaid: Vec<(Run<Pending>, Error)>,
     outcomes: Option<Vec<Acknowledged>>,
-    /// What keeps partitions from being read until somebody acts.
+    /// Errors that keep partitions from being read until they are fixed.
     troubles: BTreeMap<Key, Error>,
     trouble: Option<Error>,
 }
@@ -106,7 +107,7 @@ impl Acquirer {
 
     // --- what callers want
 
-    /// Takes in what is assigned, and who the member is.
+    /// Sets the assignment, and the member.
     pub(crate) fn assign(&mut self, member: Option<&Arc<str>>, named: &BTreeMap<Key, Arc<str>>) {
         self.member = member.cloned();
         if !self.sessions.values().any(|it| it.sent.is_some()) {
@@ -119,15 +120,15 @@ impl Acquirer {
         self.must_place = true;
     }
 
-    /// Has records requested while nobody has any, or no longer.
+    /// Sets whether records are requested while no records are buffered.
     pub(crate) fn want(&mut self, wanted: bool) {
         self.wanted = wanted;
     }
 
-    /// The oldest records that nobody has taken.
+    /// The oldest records that were not taken.
     pub(crate) fn take(&mut self) -> Option<Acquired> {
         let taken = self.buffer.pop_front();
-        // Nobody waits for more until the caller calls [`Acquirer::want`].
+        // No caller waits for more until it calls [`Acquirer::want`].
         self.wanted &= taken.is_none();
         taken
     }
@@ -230,7 +231,7 @@ impl Acquirer {
         match cluster.version(link, ApiKey::ShareAcknowledge, i16::MAX) {
             Ok(version) if version < RENEWALS => Err(Error::new(
                 Kind::Unsupported,
-                "locks are renewed by brokers from Kafka 4.2 on (KIP-1222): release the records instead, or have the group's \
+                "locks are renewed by brokers since Kafka 4.2 (KIP-1222): release the records instead, or have the group's \
                  share.record.lock.duration.ms raised",
             )
             .calling(ApiKey::ShareAcknowledge.name())),
@@ -348,7 +349,8 @@ impl Acquirer {
             outbox.extract(|it| it.verdict == Verdict::RENEW);
         }
         for session in self.sessions.values_mut() {
-            // Also if somebody subscribes before that could be said: what was acquired in it is nobody's any more.
+            // Also if the caller subscribes before the end could be sent: records acquired in it no
+            // longer belong to this member.
             session.must_end = session.is_open() || session.sent.is_some();
         }
         self.tell(now, cluster);
@@ -356,11 +358,11 @@ impl Acquirer {
         self.held.clear();
         self.troubles.clear();
         self.trouble = None;
-        // Whoever polls has nothing to wait for.
+        // A caller that polls has nothing to wait for.
         cluster.context.changes.tell(Change::Records);
     }
 
-    /// It goes on after all: sessions are opened again.
+    /// The member continues after all: sessions are opened again.
     pub(crate) fn reopen(&mut self) {
         self.closing = false;
     }
@@ -369,7 +371,7 @@ impl Acquirer {
         self.closing
     }
 
-    /// Whether no broker has a session any more.
+    /// Whether no broker has a session.
     pub(crate) fn is_done(&self) -> bool {
         let mut sessions = self.sessions.values();
         sessions.all(|it| !it.is_open() && it.sent.is_none())
@@ -456,7 +458,8 @@ impl Acquirer {
                     self.judged(now, cluster, (node, api), (key, pending), code, detail);
                 }
                 if !self.session(node).known.contains(&key) {
-                    // Nobody asked this broker for it: another one leads it, and knows of its locks.
+                    // The partition was not requested from this broker: another one leads it, and
+                    // has its locks.
                     continue;
                 }
                 let name = self.assigned.get(&key).or_else(|| self.former.get(&key));
@@ -553,7 +556,7 @@ impl Acquirer {
             self.unlock_before(now, cluster, (node, key), (first, last));
         }
         for AcquiredRange { first, last, .. } in came.missing {
-            // The broker has them, and sent them not: somebody else may fare better.
+            // The broker acquired them and did not send them: another member may get them.
             self.say(
                 now,
                 lock,
@@ -686,7 +689,7 @@ impl Acquirer {
         }
         let error = self.named(cluster, about, explained(Error::from_code(code, detail)));
         let error = self.placed(&error, &pending);
-        // The coordinator of the group's state is on its way, and the lock holds meanwhile.
+        // The coordinator of the group's state is being elected, and the lock holds meanwhile.
         let passes = matches!(
             code,
             ErrorCode::COORDINATOR_NOT_AVAILABLE
@@ -698,7 +701,7 @@ impl Acquirer {
         for run in pending.iter() {
             if passes && now < run.value.until && !ends {
                 let outbox = self.session(about.0).outbox.entry(key).or_default();
-                // What was said meanwhile counts, and not what it overtook.
+                // A newer acknowledgement counts, not the one that it replaced.
                 let newer = outbox.within(run.first, run.last);
                 outbox.set(run.first, run.last, run.value);
                 for it in newer {
@@ -823,7 +826,7 @@ impl Acquirer {
         }
     }
 
-    /// The broker is asked again after a pause.
+    /// The request to the broker is repeated after a pause.
     fn pause(&mut self, now: Instant, cluster: &mut Cluster, node: i32) -> Duration {
         let session = self.session(node);
         session.failures = session.failures.saturating_add(1);
@@ -844,7 +847,7 @@ impl Acquirer {
         })
     }
 
-    /// The session in which a lock was given, if it goes on.
+    /// The session in which a lock was given, if it is still open.
     fn session_of(&self, lock: &Lock) -> Option<&Session> {
         let session = self.sessions.get(&lock.node);
         session.filter(|session| session.number == lock.session)
@@ -858,7 +861,7 @@ impl Acquirer {
     }
 }
 
-/// How many offsets these are: the first is not negative, nor behind the last.
+/// How many offsets these are: the first is not negative, nor after the last.
 fn length(first: i64, last: i64) -> u64 {
     last.abs_diff(first).saturating_add(1)
 }

@@ -27,16 +27,16 @@ pub struct Acquired {
     pub lock: LockId,
     /// Whole batches, which may hold other records too.
     pub fetched: Fetched,
-    /// What of them was acquired: ascending, none overlaps another.
+    /// The acquired ranges: ascending, without overlaps.
     pub ranges: Arc<[AcquiredRange]>,
 }
 
-/// What came of one partition.
+/// The content for one partition.
 pub(super) struct Came {
     pub(super) fetched: Fetched,
     /// Acquired, and in whole batches.
     pub(super) ranges: Vec<AcquiredRange>,
-    /// Acquired, and not there: nobody can show them.
+    /// Acquired offsets without records in the response.
     pub(super) missing: Vec<AcquiredRange>,
 }
 

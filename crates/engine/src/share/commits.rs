@@ -52,7 +52,7 @@ impl Commits {
         id
     }
 
-    /// Takes in how an acknowledgement of `turn` ended. False if nobody waits for it.
+    /// Notes the result of an acknowledgement of `turn`. False if no caller waits for it.
     pub(super) fn note(
         &mut self,
         turn: u64,
@@ -72,7 +72,8 @@ impl Commits {
         is_awaited
     }
 
-    /// Ends those for which nothing is under way any more; `earliest` is the first turn of which something is. True if one ended.
+    /// Ends the commits without pending acknowledgements; `earliest` is the first turn with any.
+    /// True if a commit ended.
     pub(super) fn end_settled(&mut self, earliest: Option<u64>) -> bool {
         let mut any = false;
         for commit in self.all.values_mut().filter(|it| !it.is_done) {

@@ -18,12 +18,13 @@ pub(super) fn came_anew() -> Error {
     Error::new(Kind::Broker, text)
 }
 
-/// What is certain not to count: the broker frees what was acquired on a connection when that ends.
+/// An acknowledgement that surely does not count: the broker releases the records of a connection
+/// when it ends.
 pub(super) fn lost(cause: Error) -> Error {
     cause.adding("the acknowledgement was not sent, and the lock ended with the session: the records are delivered again")
 }
 
-/// Nobody knows whether it counts.
+/// It is unknown whether it counts.
 pub(super) fn unknown(cause: Error) -> Error {
     let text =
         "whether the acknowledgement counts is not known; the records may be delivered again";

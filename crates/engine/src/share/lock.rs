@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use crate::share::acknowledgement::{AcknowledgeType, Key, LockId};
 
-/// What is known of an acquired record.
+/// The state of an acquired record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Held {
     pub(super) lock: LockId,
@@ -19,7 +19,7 @@ pub(super) enum State {
     Acquired,
     /// The caller has it, and has said nothing.
     Given,
-    /// The caller said this, and the broker has not heard of it.
+    /// The caller acknowledged it, and the broker has not received that yet.
     Said(AcknowledgeType),
     /// Its lock is being renewed, or was.
     Renewed,
@@ -32,9 +32,9 @@ pub(super) struct Lock {
     pub(super) topic: Arc<str>,
     pub(super) node: i32,
     pub(super) session: u64,
-    /// When the broker gives the records to others; `None` if it did not say.
+    /// When the lock ends; `None` if the broker did not return it.
     pub(super) until: Option<Instant>,
-    /// The same of those that were renewed last. The others' time goes on.
+    /// The end of the renewed locks. The other locks end at `until`.
     pub(super) renewed_until: Option<Instant>,
     /// How many offsets are not settled.
     pub(super) left: u64,

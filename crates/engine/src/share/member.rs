@@ -22,8 +22,8 @@ const SHORTEST_INTERVAL: Duration = Duration::from_millis(10);
 const JOINS: i32 = 0;
 const LEAVES: i32 = -1;
 
-/// What brokers need, for those who have no share groups.
-pub(super) const NEEDS: &str = "share groups need brokers from Kafka 4.1 on (4.0 only has a preview of another protocol), with \
+/// The requirements of share groups, for the error of brokers without them.
+pub(super) const NEEDS: &str = "share groups need brokers since Kafka 4.1 (4.0 only has a preview of another protocol), with \
     the feature share.version=1, and share in group.coordinator.rebalance.protocols where that is set";
 
 #[derive(Debug)]
@@ -35,7 +35,7 @@ pub(crate) struct Member {
     wanted: Option<Wanted>,
     /// 0 while it is no member.
     epoch: i32,
-    /// What the coordinator knows of the topics wanted; `None` if that is uncertain.
+    /// The topics that the coordinator has from this member; `None` if that is uncertain.
     declared: Option<BTreeSet<Arc<str>>>,
     running: Option<(CallId, Said)>,
     interval: Duration,
@@ -120,7 +120,7 @@ impl Member {
         self.trouble = None;
         self.denial_raised = false;
         self.next_beat = Some(now);
-        // Whoever polls waits for another group of topics now.
+        // A caller that polls waits for other topics now.
         cluster.context.changes.tell(Change::Records);
         cluster.context.changes.tell(Change::Group);
     }
@@ -146,7 +146,7 @@ impl Member {
         if let Some((call, _)) = &running {
             core.calls.cancel(&mut core.cluster, *call);
         }
-        // It may have become a member by what is under way, if a broker could hear that.
+        // It may have become a member by the heartbeat in flight, if that reached a broker.
         let may_be_known = running.is_some() && core.cluster.was_ever_up();
         if self.epoch == JOINS && !may_be_known {
             return self.forget(&mut core.cluster);
@@ -160,7 +160,7 @@ impl Member {
         matches!(self.running, Some((_, Said::Leaves)))
     }
 
-    /// Ends it, whether the coordinator has heard of it or not.
+    /// Ends the membership, whether the coordinator knows it or not.
     pub(crate) fn abandon(&mut self, now: Instant, core: &mut Core) {
         if self.leaving.is_none() {
             return;
@@ -183,7 +183,7 @@ impl Member {
         cluster.context.changes.tell(Change::Records);
     }
 
-    /// It is no member any more, or not yet again.
+    /// It is no longer a member, or not yet again.
     fn lose(&mut self) {
         self.epoch = JOINS;
         self.declared = None;
@@ -192,7 +192,7 @@ impl Member {
         self.named.clear();
     }
 
-    /// What is assigned, if that changed since the last call.
+    /// The assignment, if it changed since the last call.
     pub(crate) fn take_news(&mut self) -> Option<&BTreeMap<IdPartition, Arc<str>>> {
         std::mem::take(&mut self.news).then_some(&self.named)
     }
@@ -232,7 +232,7 @@ impl Member {
         self.beat(now, core);
     }
 
-    /// Takes in the cluster's metadata.
+    /// Handles the cluster's metadata.
     fn look(&mut self, cluster: &mut Cluster) {
         if self.seen_view == cluster.view_version() {
             return;
@@ -280,7 +280,7 @@ impl Member {
         cluster.set_alarm(at);
     }
 
-    /// Sends a heartbeat if one is due, or has something to say.
+    /// Sends a heartbeat if one is due, or has changes to declare.
     fn beat(&mut self, now: Instant, core: &mut Core) {
         let Some(wanted) = self.wanted.as_ref().filter(|_| self.leaving.is_none()) else {
             return;

@@ -19,14 +19,14 @@
 //! | file | its reason |
 //! |---|---|
 //! | `runs` | ranges of offsets, each with a value |
-//! | `acknowledgement` | what is said of records, and how that ended |
+//! | `acknowledgement` | acknowledgements of records, and their results |
 //! | `answer` | the content of a ShareFetch response for one partition |
 //! | `lock` | what is held of what was acquired |
 //! | `session` | what one broker and this member know of each other's requests |
 //! | `commits` | callers who wait until what was said is settled |
 //! | `errors` | the errors of acknowledgements that do not count |
 //! | `member` | the membership: heartbeats, and what is assigned |
-//! | `acquirer` | when each of them acts; its folder has what brokers are asked for, and what becomes of what was said |
+//! | `acquirer` | when each of them acts; its folder has the requests to brokers, and the results of acknowledgements |
 //! | `part` | both as parts of a client |
 
 mod acknowledgement;

@@ -1,4 +1,5 @@
-//! Ranges of offsets, each with a value; none overlaps another. What a broker claims costs memory by its ranges, never by its offsets.
+//! Ranges of offsets, each with a value, without overlaps. A broker's claims cost memory by their
+//! ranges, never by their offsets.
 
 use std::collections::BTreeMap;
 

@@ -31,7 +31,7 @@ use crate::share::runs::{Run, Runs};
 pub(super) const OPENS: i32 = 0;
 const ENDS: i32 = -1;
 
-/// What a request was for.
+/// The purpose of a request.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
     /// Records, of these partitions from now on.
@@ -40,7 +40,7 @@ pub(super) enum Purpose {
     End,
 }
 
-/// A request under way.
+/// A request in flight.
 #[derive(Debug)]
 pub(super) struct Sent {
     pub(super) token: u64,
@@ -88,7 +88,8 @@ impl Session {
         }
     }
 
-    /// The broker does not have it any more, or not in step. Returns what was not said in time.
+    /// The broker no longer has the session, or it is out of step. Returns the acknowledgements
+    /// that were not sent in time.
     pub(super) fn end(&mut self, number: u64) -> (ByPartition, Option<Sent>) {
         self.number = number;
         self.link = None;

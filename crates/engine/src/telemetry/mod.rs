@@ -1,4 +1,4 @@
-//! Metrics that brokers ask for (KIP-714): which of them, how often, in which form; and the pushes.
+//! Metrics that brokers request (KIP-714): subscriptions, and pushes.
 //!
 //! ```text
 //!            a connection is up whose broker takes them
@@ -24,7 +24,7 @@
 //!
 //! * `otlp`: metrics as OTLP's protobuf (`protobuf` writes its bytes), under KIP-714's names
 //! * `push`: a push that still has to be encoded and compressed, which takes no engine
-//! * `subscription`: what a broker asked for, within our own bounds
+//! * `subscription`: what a broker requested, within the client's bounds
 //! * `reporter`: the states above
 
 mod otlp;

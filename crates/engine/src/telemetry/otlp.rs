@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::protobuf::{fixed, integer, message, text};
 use crate::metrics::{Kind, Metric};
 
-/// What all names begin with.
+/// The prefix of all names.
 const PREFIX: &str = "org.apache.kafka";
 /// The tag that brokers know from the request.
 const LEFT_OUT: &str = "client-id";

@@ -28,9 +28,9 @@ enum State {
     /// No connected broker accepts metrics; `opened` is the number of connections opened until
     /// then.
     Idle { opened: f64 },
-    /// A subscription is to be asked for.
+    /// A subscription is to be requested.
     Asking { at: Instant },
-    /// It was asked for.
+    /// It was requested.
     Asked { token: u64 },
     /// A push is due then; on this link, once it is.
     Waiting { at: Instant, link: Option<LinkId> },
@@ -61,7 +61,7 @@ pub(crate) struct Telemetry {
     link: Option<LinkId>,
     /// The client closes; the next push is the last.
     leaving: bool,
-    /// The push that is on its way is the last.
+    /// The push in flight is the last.
     terminated: bool,
     told: FxHashMap<TotalOf, f64>,
     told_ns: u64,
@@ -96,13 +96,13 @@ impl Telemetry {
         }
     }
 
-    /// What time of day it is now, in ns since 1970 UTC: points of metrics carry it.
+    /// Sets the time of day, in ns since 1970 UTC: points of metrics carry it.
     pub(crate) fn set_time_of_day(&mut self, now: Instant, ns: u64) {
         self.clock = Some((now, ns));
         (self.begun_ns, self.told_ns) = (ns, ns);
     }
 
-    /// What time of day it was so long ago, in ms since 1970 UTC; 0 before that.
+    /// The time of day `age` ago, in ms since 1970 UTC; 0 before that.
     pub(crate) fn millis_ago(&self, now: Instant, age: Duration) -> i64 {
         let now_ms = u128::from(self.time_of_day(now) / 1_000_000);
         i64::try_from(now_ms.saturating_sub(age.as_millis())).unwrap_or(i64::MAX)
@@ -165,7 +165,7 @@ impl Telemetry {
         self.is_leaving()
     }
 
-    /// Whether a last push is still on its way.
+    /// Whether a last push is in flight.
     pub(crate) fn is_leaving(&self) -> bool {
         self.leaving && !matches!(self.state, State::Off)
     }

@@ -23,7 +23,7 @@ pub(super) fn interval(millis: i32) -> Duration {
     }
 }
 
-/// What a broker asked for.
+/// A broker's subscription.
 #[derive(Clone, Debug)]
 pub(super) struct Subscription {
     pub(super) id: i32,

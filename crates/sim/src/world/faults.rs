@@ -287,7 +287,7 @@ impl World {
         if let Some((name, count)) = self.topics.get(topic)
             && self.brokers.create(now, name, *count)
         {
-            self.book.say("fault", format_args!("{name} was made anew"));
+            self.book.say("fault", format_args!("{name} was recreated"));
         }
         self.serve_brokers();
     }

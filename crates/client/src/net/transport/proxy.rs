@@ -325,7 +325,7 @@ mod tests {
                 b"\x05\x00\x05\x05\x00\x01",
                 "no connection to kafka-1:9092: connection refused",
             ),
-            ("socks5h://p:1", b"\x05\x00\x05\x00\x00\x09", "unknown kind"),
+            ("socks5h://p:1", b"\x05\x00\x05\x00\x00\x09", "unknown type"),
         ] {
             let (_, ended, _) = talk(url, &Target::of("kafka-1", 9092), answers).await;
             let error = ended.unwrap_err();
@@ -369,7 +369,7 @@ mod tests {
             (
                 "http://p:1",
                 b"HTTP/1.1 502 Bad Gateway\r\n\r\n",
-                "answered \"HTTP/1.1 502 Bad Gateway\"",
+                "replied \"HTTP/1.1 502 Bad Gateway\"",
             ),
             (
                 "http://p:1",

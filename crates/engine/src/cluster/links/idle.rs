@@ -1,4 +1,4 @@
-//! Connections that nobody uses any more are closed.
+//! Idle connections are closed.
 
 use std::time::Instant;
 

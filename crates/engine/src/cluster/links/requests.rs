@@ -223,7 +223,8 @@ impl Links {
         }
     }
 
-    /// What the broker of `link` speaks, if it is up, and else the broker that was connected to last; with its address.
+    /// The versions of the broker of `link`, if it is up, and else of the broker that was connected
+    /// to last; with its address.
     pub(in crate::cluster) fn speaks(&self, link: Option<LinkId>) -> Option<(String, &Versions)> {
         let of_link = link.and_then(|link| self.links.get(&link));
         match of_link.map(|link| (link, &link.state)) {

@@ -147,7 +147,7 @@ impl Fetcher {
             return;
         };
         if position.replica.nearer().is_some() {
-            // It may lag behind, or be one no more: the leader knows better.
+            // It may lag behind, or no longer be a replica: the leader's data is reliable.
             position.replica = Replica::Told;
             return retries.fail(now, cluster, position, error);
         }
@@ -156,7 +156,7 @@ impl Fetcher {
             let policy = self.config.auto_offset_reset;
             leave_log(now, cluster, policy, position, generation, error);
         } else if out_of_range {
-            // Whoever names a leader of the past has not heard of the present one either.
+            // A broker that names a stale leader does not know the present one either.
             cluster.doubt_view();
             retries.fail(now, cluster, position, error);
         } else if heals(&error) {
@@ -200,7 +200,8 @@ impl Fetcher {
             let policy = self.config.auto_offset_reset;
             return truncated.leave(now, cluster, policy, position, generation);
         }
-        // One that lags behind, or a leader of the past, has less than its leader; or the caller has not everything yet.
+        // A replica that lags behind, or a stale leader, has fewer records than the leader; or the
+        // caller has not received everything yet.
         position.replica = Replica::Told;
         cluster.doubt_view();
         let text = format!("its log is another one than was read before offset {offset}");
@@ -270,7 +271,7 @@ impl Fetcher {
         }
         let ended = self.lookups.finish(ended);
         if ended.is_empty() {
-            // The client closes: it dials nobody any more.
+            // The client closes: it opens no connection any more.
             return;
         }
         let mut retries = Retries::default();

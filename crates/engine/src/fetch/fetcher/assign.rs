@@ -1,4 +1,4 @@
-//! What the caller wants to read: assignments, seeks, pauses.
+//! Changes by the caller: assignments, seeks, pauses.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -62,7 +62,7 @@ impl Fetcher {
             cluster.unwant(topic);
         }
         self.must_look = true;
-        // There may be nothing to read any more, or nothing is known of a topic that was waited for.
+        // There may be nothing left to read, or nothing is known of an awaited topic.
         raise(cluster);
     }
 

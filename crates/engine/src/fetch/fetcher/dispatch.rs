@@ -21,7 +21,7 @@ use crate::fetch::request::{self, BOUNDED, DIVERGING, EPOCHS, SentFetch, Span};
 const ENVELOPE: usize = 64 << 10;
 
 impl Fetcher {
-    /// Wakes the links that have something to ask for, and dials those that are missing.
+    /// Wakes the links that have something to request, and dials those that are missing.
     pub(super) fn wake_links(&self, now: Instant, cluster: &mut Cluster) {
         for leader in self.assignment.ready_leaders() {
             match self.lanes.free(cluster, leader) {
@@ -119,7 +119,8 @@ impl Fetcher {
         })
     }
 
-    /// Leaves out the partitions whose leader must say first that it has what was read, since this Fetch cannot ask for that.
+    /// Leaves out the partitions whose leader must confirm first that it has what was read, since
+    /// this version of Fetch cannot do that.
     fn leave_unchecked(&mut self, now: Instant, cluster: &mut Cluster, spans: &mut Vec<Span>) {
         spans.retain(|span| {
             let entry = self.assignment.entry(span.key);
@@ -178,7 +179,7 @@ impl Fetcher {
         false
     }
 
-    /// The broker does not speak a version that is needed.
+    /// The broker does not support a version that is needed.
     fn give_up(&mut self, now: Instant, cluster: &mut Cluster, spans: &[Span], error: &Error) {
         if heals(error) {
             return;

@@ -1,4 +1,4 @@
-//! What each changed position needs next: an offset, a check, records, a pause.
+//! The next need of each changed position: an offset, a check, records, a pause.
 
 use std::sync::Arc;
 use std::time::Instant;

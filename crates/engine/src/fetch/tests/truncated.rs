@@ -168,7 +168,7 @@ fn reading_goes_on_where_the_log_was_cut() {
                 truncations(&mut script),
                 [
                     "the log of t-0 was truncated, and records are lost that were read before offset 10 (leader epoch 4): the leader's \
-                     log is another one from offset 7 on (leader epoch 4), and reading goes on there"
+                     log differs from offset 7 on (leader epoch 4), and reading continues there"
                 ]
             );
             let mut asked = one(script.pass(Duration::from_secs(1)));

@@ -1,17 +1,17 @@
-//! What members say that they own, made into something that can be true.
+//! The partitions that members claim, without contradictions.
 
 use super::member::Member;
 use super::roster::Roster;
 use super::user_data::Previous;
 
-/// What each member owns, as far as one can believe it.
+/// The consistent part of what members claim to own.
 #[derive(Debug)]
 pub(super) struct Claims {
     /// The partitions of each member, in the order of its subscription.
     pub(super) owned: Vec<Vec<usize>>,
     /// Everything that each member claimed and that exists, each partition once.
     pub(super) told: Vec<Vec<usize>>,
-    /// Whether a partition was claimed twice in one generation: then it is nobody's.
+    /// Whether a partition was claimed twice in one generation: then neither claim counts.
     pub(super) doubted: Vec<bool>,
     /// The generation of each member's claims.
     pub(super) generations: Vec<Option<i32>>,
@@ -19,7 +19,7 @@ pub(super) struct Claims {
     pub(super) newest: i32,
 }
 
-/// Who holds a partition while claims are compared.
+/// The holder of a partition while claims are compared.
 #[derive(Clone, Copy, Debug)]
 struct Holder {
     member: usize,

@@ -200,7 +200,8 @@ impl Filling<'_> {
         self.assigned.get(member).map_or(0, Vec::len)
     }
 
-    /// Who gets what the numbers leave over. They leave nothing over, but no partition may ever be lost.
+    /// The receiver of a leftover partition. There should be no leftovers, but no partition may
+    /// ever be lost.
     fn lightest(&self) -> Option<usize> {
         (0..self.assigned.len()).min_by_key(|member| self.count(*member))
     }

@@ -35,7 +35,7 @@ pub struct Subscription {
     pub rack: Option<Arc<str>>,
 }
 
-/// What the leader assigns to a member.
+/// The leader's assignment of a member.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Assignment {
     /// Its partitions, each once. The number of a partition is not negative.

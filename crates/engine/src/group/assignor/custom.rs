@@ -12,7 +12,7 @@ use super::member::{Assignments, Member, TopicPartition, Topics};
 use crate::config::CustomAssignor;
 use crate::error::{Error, Kind};
 
-/// What an assignor of the caller's is asked.
+/// A request to an assignor of the caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Question {
     /// The member subscribes to the topics: each of these assignors is called for its user data.
@@ -22,7 +22,7 @@ pub enum Question {
         /// The names of the assignors.
         assignors: Vec<Arc<str>>,
     },
-    /// Who gets which partition.
+    /// The assignment of partitions.
     Assign {
         /// The assignor's name.
         assignor: Arc<str>,
@@ -33,17 +33,17 @@ pub enum Question {
     },
 }
 
-/// What the caller's assignors say.
+/// A reply of the caller's assignors.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reply {
     /// For each assignor that was called, its user data.
     Subscribe(Vec<Option<Bytes>>),
-    /// The partitions of each member, by its id. Who has no entry gets none.
+    /// The partitions of each member, by its id. A member without an entry gets none.
     Assign(Assignments),
 }
 
-/// An assignment as the group gets it: each member has an entry, and with the cooperative protocol what another member still owns is
-/// in nobody's list (KIP-429).
+/// An assignment as the group gets it: each member has an entry, and with the cooperative protocol
+/// a partition that another member still owns is in no list (KIP-429).
 ///
 /// # Errors
 /// `Kind::Argument`: the assignor names a member or a partition that is not there, gives a partition twice, or one of a topic that its
@@ -95,7 +95,8 @@ pub(in crate::group) fn settle(
     Ok(settled)
 }
 
-/// Who owns what: of several who say so, the one of the newest generation, and nobody if there are two of those.
+/// The owner of each partition: of several claims, the one of the newest generation, and none if
+/// there are two of those.
 fn owners(members: &[Member]) -> BTreeMap<TopicPartition, Arc<str>> {
     let mut claims: BTreeMap<TopicPartition, (i32, Option<Arc<str>>)> = BTreeMap::new();
     for member in members {

@@ -1,7 +1,8 @@
 //! The sticky assignment of a group whose members subscribed to different topics.
 //!
-//! Members keep what they own; what nobody owns goes to the member with the fewest partitions that subscribed to its topic; then
-//! partitions move, one by one, from a member to another that has at least two fewer, for as long as that can be.
+//! Members keep what they own; a partition without owner goes to the member with the fewest
+//! partitions that subscribed to its topic; then partitions move, one by one, from a member to
+//! another that has at least two fewer, for as long as that can be.
 
 use std::collections::BTreeSet;
 
@@ -99,7 +100,8 @@ impl Balance<'_> {
             }
         }
 
-        // What only one member can have stays; so do members that have only such partitions, and all they can get.
+        // A partition that only one member can have stays; so do members that have only such
+        // partitions, and all they can get.
         let shared = |partition: &usize| self.is_shared(*partition);
         all.retain(shared);
         unassigned.retain(shared);
@@ -145,7 +147,8 @@ impl Balance<'_> {
         }
     }
 
-    /// Who should get a partition: the member that had it before, else the lightest one, if it has at least two fewer than its owner.
+    /// The better owner of a partition: the member that had it before, else the lightest one, if it
+    /// has at least two fewer than its owner.
     fn better_owner(&self, partition: usize) -> Option<usize> {
         let topic = self.topic(partition)?;
         let owner = self.owner(partition)?;

@@ -106,7 +106,8 @@ fn spread_of(text: &str) -> u32 {
     spread(string_hash(text))
 }
 
-/// What a table makes of a hash: only the lower bits choose the bucket, so the upper ones are mixed in.
+/// The hash as a Java table uses it: only the lower bits choose the bucket, so the upper ones are
+/// mixed in.
 fn spread(hash: u32) -> u32 {
     hash ^ (hash >> 16)
 }

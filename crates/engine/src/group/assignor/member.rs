@@ -35,7 +35,7 @@ pub struct Member {
     pub subscription: Subscription,
 }
 
-/// What a member owns, or owned before the rebalance.
+/// The partitions that a member owns, or owned before the rebalance.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Owned {
     /// Its partitions; `None` if it was never assigned any.
@@ -58,18 +58,18 @@ pub trait Assignor: fmt::Debug + Send + Sync {
     /// Its name in JoinGroup, by which members agree on one.
     fn name(&self) -> &'static str;
 
-    /// What its members may do, the preferred first.
+    /// The rebalance protocols of its members, the preferred first.
     fn protocols(&self) -> &'static [RebalanceProtocol];
 
-    /// What a member adds to its subscription for this assignor.
+    /// The user data that a member adds to its subscription for this assignor.
     fn user_data(&self, owned: &Owned) -> Option<Bytes>;
 
     /// Assigns the partitions of all `topics` that any member subscribed to. `members` are in the
     /// order of the coordinator's response, which decides among equals as it does in Kafka; of
     /// members with the same id the last one counts.
     ///
-    /// In the cooperative protocol, a partition that moves is in nobody's list: its owner gives it up first, and the rebalance that
-    /// follows assigns it.
+    /// In the cooperative protocol, a partition that moves is in no list: its owner revokes it
+    /// first, and the rebalance that follows assigns it.
     fn assign(&self, topics: &Topics, members: &[Member]) -> Assignments;
 }
 

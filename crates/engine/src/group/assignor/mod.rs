@@ -1,12 +1,14 @@
-//! Who gets which partition: the assignors of the classic group protocol, as pure functions.
+//! The assignors of the classic group protocol, as pure functions.
 //!
 //! The leader of a group assigns, for all members, and any client may be the leader. So an assignment here is the one that Kafka's
 //! own classes make, partition by partition: a group whose leader is now this client and now a Java client never moves a partition
 //! for that reason. `tests/conformance` holds both against each other.
 //!
-//! What comes from other members is read in [`Subscription::decode`] and in the assignors, and harms nobody: what does not exist,
-//! is named twice or does not decode counts as not said. There, and only there, a result may differ from Kafka's, whose assignors
-//! throw, or hand out partitions twice or to members that did not subscribe to them; `tests/conformance/README.md` lists the cases.
+//! What comes from other members is read in [`Subscription::decode`] and in the assignors, and
+//! harms no member: entries that do not exist, are named twice or do not decode are ignored. There,
+//! and only there, a result may differ from Kafka's, whose assignors throw, or hand out partitions
+//! twice or to members that did not subscribe to them; `tests/conformance/README.md` lists the
+//! cases.
 //!
 //! Each file has one reason, and imports only files above it in this table:
 //!
@@ -19,7 +21,7 @@
 //! | `roster` | all of that as numbers |
 //! | `racks` | which members are near to which partitions |
 //! | `range`, `round_robin` | the assignors without memory |
-//! | `claims` | what members own, as far as one can believe it |
+//! | `claims` | the consistent part of what members claim to own |
 //! | `constrained` | the sticky assignment where all subscribed to the same topics |
 //! | `movements`, `general` | where they did not |
 //! | `sticky` | both sticky assignors |

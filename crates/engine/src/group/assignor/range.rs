@@ -158,7 +158,8 @@ fn assign_near(states: &mut [Topic], assigned: &mut [Vec<usize>]) {
         }
         places.push(place);
     }
-    // In any order: what these topics get depends on no other topic, and the lists are sorted in the end.
+    // In any order: what these topics get depends on no other topic, and the lists are sorted at
+    // the end.
     for key in keys {
         match alike.remove(&key).as_deref() {
             Some(&[place]) => {

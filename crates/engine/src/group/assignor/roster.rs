@@ -15,7 +15,7 @@ pub(super) struct Roster<'a> {
     pub(super) members: Vec<Row<'a>>,
     /// The same as numbers, in the order in which Kafka's assignors walk over them.
     pub(super) walk: Vec<usize>,
-    /// The topics that exist and somebody subscribed to, in the order of their names.
+    /// The topics that exist and have a subscriber, in the order of their names.
     pub(super) topics: Vec<TopicRow<'a>>,
     /// The same as numbers, in the order in which Kafka's assignors walk over them.
     pub(super) topic_walk: Vec<usize>,
@@ -220,7 +220,7 @@ fn walked(members: &[Member]) -> Vec<&Member> {
         .collect()
 }
 
-/// All topics that somebody subscribed to, as a `HashSet` of them iterates.
+/// All topics with a subscriber, in the order in which a `HashSet` iterates.
 fn topic_names<'a>(members: &[&'a Member]) -> Vec<&'a str> {
     let mut seen = FxHashSet::default();
     let told = members

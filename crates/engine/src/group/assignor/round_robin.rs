@@ -29,7 +29,7 @@ impl Assignor for RoundRobin {
         let order = roster.static_first();
         let mut turn = 0;
         for (partition, topic) in roster.topic_of.iter().enumerate() {
-            // Somebody subscribed to each of these topics.
+            // Each of these topics has a subscriber.
             let turns = (0..order.len()).map(|passed| (turn + passed) % order.len());
             let mut takers = turns.filter_map(|turn| order.get(turn).map(|member| (turn, *member)));
             let Some((taken, member)) = takers.find(|(_, member)| roster.wants(*member, *topic))

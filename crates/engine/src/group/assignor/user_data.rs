@@ -1,4 +1,4 @@
-//! What the sticky assignors put into a subscription's user data, and read from that of others.
+//! The user data of the sticky assignors in a subscription: written and read.
 //!
 //! `sticky` (KIP-54, KIP-341): an array of topic (string) and partitions (array of int32), then the generation (int32), which
 //! clients before 2.3 leave out. `cooperative-sticky`: the generation (int32), for readers of subscriptions before version 2.

@@ -159,19 +159,19 @@ impl Membership {
         }
     }
 
-    /// Waits for an assignor of the caller's, who is asked while a caller polls.
+    /// Waits for an assignor of the caller, which is called while a caller polls.
     fn ask(&mut self, core: &mut Core, question: Question) {
         self.state = State::Asking;
         self.classic.asking.ask(question);
         core.cluster.context.changes.tell(Change::Group);
     }
 
-    /// What an assignor of the caller's is asked, once; [`Membership::answer`] follows.
+    /// The request to an assignor of the caller, once; [`Membership::answer`] follows.
     pub(crate) fn take_question(&mut self) -> Option<(QuestionId, Question)> {
         self.classic.asking.take()
     }
 
-    /// Takes in what an assignor of the caller's said, or why it said nothing.
+    /// Handles the reply of an assignor of the caller, or its error.
     pub(crate) fn answer(
         &mut self,
         now: Instant,
@@ -291,7 +291,7 @@ impl Membership {
             return;
         }
         let Err(error) = result else {
-            // What a caller had to mend is mended.
+            // The error that a caller had to fix is fixed.
             self.trouble.take_if(|it| it.kind() != Kind::Fenced);
             return;
         };

@@ -81,7 +81,7 @@ impl Membership {
         }
     }
 
-    /// What a static member said before it joins again was heard, or not.
+    /// The last heartbeat of a static member before it rejoins has ended.
     pub(super) fn heard_goodbye(
         &mut self,
         now: Instant,
@@ -123,7 +123,7 @@ impl Membership {
         self.state = State::Joining(id);
     }
 
-    /// Sends a heartbeat if one is due, or has something to say.
+    /// Sends a heartbeat if one is due, or has changes to declare.
     pub(super) fn beat_as_consumer(
         &mut self,
         now: Instant,

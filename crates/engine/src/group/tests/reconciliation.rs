@@ -119,7 +119,7 @@ fn a_commit_that_waits_too_long_is_sent_without_what_was_given_up() {
     assert_eq!(declared(&mut script), [(T, vec![1])]);
     let error = script.engine.take_commit(id).unwrap().unwrap_err();
     assert_eq!(error.kind(), Kind::CommitFailed);
-    assert!(error.to_string().contains("given up"), "{error}");
+    assert!(error.to_string().contains("revoked"), "{error}");
     answer_commit(&mut script, &commit, ErrorCode::NONE);
     assert_eq!(committed(&asked(&mut script)), [1]);
 }

@@ -1,11 +1,11 @@
-//! What an error means for a transaction (KIP-1050), and what its text advises.
+//! The meaning of an error for a transaction (KIP-1050), and the advice in its text.
 
 use ottla_protocol::ErrorCode;
 
 use super::prepared::PreparedTransaction;
 use crate::error::{Error, Kind};
 
-/// What is left to do after an error.
+/// The possible steps after an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Severity {
     /// The transaction can be aborted, and another one begun.
@@ -74,7 +74,7 @@ pub(super) fn fenced(cause: Error, id: &str, two_phase: bool) -> Error {
     cause.wrap(Kind::Fenced, text).retriable_is(false)
 }
 
-/// The producer can go on with no transaction.
+/// The producer cannot continue with any transaction.
 pub(super) fn fatal(cause: Error, two_phase: bool) -> Error {
     let rest = what_stays_open(two_phase);
     let text = format!(
@@ -83,7 +83,7 @@ pub(super) fn fatal(cause: Error, two_phase: bool) -> Error {
     cause.wrap(Kind::Fatal, text).retriable_is(false)
 }
 
-/// What becomes of a transaction that its producer does not end.
+/// What happens to a transaction that its producer does not end.
 fn what_stays_open(two_phase: bool) -> &'static str {
     if two_phase {
         "What is open stays so, and holds back readers of what is committed: a new producer ends it with \
@@ -93,8 +93,8 @@ fn what_stays_open(two_phase: bool) -> &'static str {
     }
 }
 
-/// A record that was not sent before its transaction was aborted. The producer goes on: it is an error of the transaction alone
-/// (KIP-654).
+/// A record that was not sent before its transaction was aborted. The producer continues: it is an
+/// error of the transaction alone (KIP-654).
 pub(super) fn aborted() -> Error {
     Error::new(
         Kind::Abortable,
@@ -105,7 +105,7 @@ pub(super) fn aborted() -> Error {
 /// A commit that the coordinator did not confirm, and that it may have carried out.
 pub(super) fn outcome_unknown(cause: Error) -> Error {
     let text = "whether the transaction was committed is not known: its coordinator did not confirm the commit, and may have \
-                carried it out. The next begin_transaction() settles it first, and a log line says how it ended; until that \
+                carried it out. The next begin_transaction() settles it first, and a log line reports how it ended; until that \
                 is known, do its work again only if doing it twice does no harm";
     cause.wrap(Kind::OutcomeUnknown, text).retriable_is(false)
 }
@@ -179,7 +179,7 @@ pub(super) fn not_initialised(cause: Error, two_phase: bool, keeps: bool) -> Err
     cause.wrap(kind, text)
 }
 
-/// What brokers need that lack the version of InitProducerId for two-phase commits.
+/// The advice for brokers that lack the version of InitProducerId for two-phase commits.
 const NO_TWO_PHASES: &str = "the brokers have no two-phase commits (KIP-939): these need Kafka 4.4 or newer, with \
     transaction.two.phase.commit.enable=true and, as long as they are not final there, unstable.api.versions.enable=true";
 
@@ -224,7 +224,7 @@ pub(super) fn not_prepared() -> Error {
     )
 }
 
-/// The other end was asked for before, and that may have been done.
+/// The other end was requested before, and may have been carried out.
 pub(super) fn decided(token: PreparedTransaction, commits: bool) -> Error {
     let text = format!(
         "the coordinator was asked to {} the prepared transaction {token} before, and may have done so: the same must be asked \

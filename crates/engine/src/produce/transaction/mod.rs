@@ -1,5 +1,5 @@
-//! The transactions of one producer (KIP-98, KIP-360, KIP-890), without batches: whether one is open, whether it can still be
-//! committed, and who must be asked next.
+//! The transactions of one producer (KIP-98, KIP-360, KIP-890), without batches: whether one is open, whether it can still be committed,
+//! and which request comes next.
 //!
 //! ```text
 //!                          begin                        commit: all records delivered, EndTxn done
@@ -24,8 +24,8 @@
 //! * With two-phase commits (KIP-939) a transaction can be prepared before it ends; see `two_phase`.
 //! * Offsets of a group join by the steps in `offsets`.
 //!
-//! The composition carries facts between this and the accumulator: what failed, what is under way, which partitions
-//! want to join, and which have.
+//! The composition carries facts between this and the accumulator: what failed, what is in flight, which partitions are to join, and which
+//! have joined.
 
 mod errors;
 mod markers;

@@ -10,8 +10,9 @@
 //!                           else ──▶ TxnOffsetCommit by names
 //! ```
 //!
-//! An offset belongs to one topic of several that had its name. Without ids, the coordinator would commit the offset of a topic that
-//! was deleted to the one that was created again, whose first records nobody would read.
+//! An offset belongs to one topic of several that had its name. Without ids, the coordinator would
+//! commit the offset of a topic that was deleted to the recreated one, whose first records no
+//! consumer would read.
 
 use std::collections::BTreeSet;
 use std::time::Instant;
@@ -27,7 +28,7 @@ use crate::call::{
 use crate::error::{Error, Kind};
 use crate::part::Core;
 
-/// What a broker knows of topics.
+/// The topics as a broker describes them.
 type Described = Result<Vec<Result<MetadataResponseTopic, Error>>, Error>;
 
 impl Transaction {

@@ -1,4 +1,4 @@
-//! What is known of a prepared transaction (KIP-939), its name and the text of that.
+//! The state of a prepared transaction (KIP-939), its name and the name's text.
 
 use std::fmt;
 use std::str::FromStr;
@@ -17,7 +17,7 @@ pub(super) struct Prepared {
     pub(super) token: PreparedTransaction,
     /// The coordinator knows of the transaction.
     pub(super) touched: bool,
-    /// How it is to end, once that was asked for.
+    /// How it is to end, once that was requested.
     pub(super) commits: Option<bool>,
     /// The coordinator may have ended it: a request for that was not confirmed.
     pub(super) may_be_done: bool,

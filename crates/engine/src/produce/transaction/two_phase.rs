@@ -1,4 +1,5 @@
-//! Two-phase commits (KIP-939): a transaction whose records are all there, and whose end somebody else decides.
+//! Two-phase commits (KIP-939): a transaction whose records are all written, and whose end another
+//! system decides.
 //!
 //! ```text
 //!   Open ── prepare: all records delivered ──▶ Prepared ── commit, abort or complete: EndTxn done ──▶ Ready
@@ -6,8 +7,8 @@
 //!   Fresh ── init that keeps it, by the next ─────┘  └─ no response: Prepared; the same verb sends EndTxn again
 //! ```
 //!
-//! Unlike an open transaction, a prepared one is never aborted by whoever is done with it or in doubt: the decision may be
-//! written elsewhere already.
+//! Unlike an open transaction, a prepared one is never aborted at a close or after an unknown
+//! result: the decision may be written elsewhere already.
 
 use std::time::Instant;
 
@@ -71,7 +72,7 @@ impl Transaction {
         self.finish(core, Ok(Finished::Prepared(token)));
     }
 
-    /// What a verb does to a prepared transaction.
+    /// The effect of a verb on a prepared transaction.
     pub(super) fn advance_prepared(
         &mut self,
         now: Instant,
@@ -105,8 +106,8 @@ impl Transaction {
             commits: Some(commits),
             ..prepared
         });
-        // Of a transaction without records nobody knows, and to abort it gives the next one another epoch: no two have the same
-        // name.
+        // No coordinator knows a transaction without records. To abort it gives the next one
+        // another epoch, so that no two have the same name.
         let end = EndTxn {
             member,
             commits: commits && prepared.touched,
@@ -167,7 +168,7 @@ impl Transaction {
         }
     }
 
-    /// What InitProducerId led to, whether or not it was to keep something.
+    /// Handles the result of InitProducerId, whether or not it was to keep a transaction.
     pub(super) fn handle_init(&mut self, core: &mut Core, result: Result<Initialized, Error>) {
         match result {
             Ok(Initialized { identity, ongoing }) => {

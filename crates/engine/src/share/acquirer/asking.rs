@@ -1,4 +1,4 @@
-//! What brokers are asked for, and when.
+//! The requests to brokers, and when they are sent.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::error::{Error, Kind};
 use crate::share::member::NEEDS;
 use crate::share::session::{Purpose, Session};
 
-/// What a session has to do.
+/// The next request of a session.
 enum Due {
     Fetch(BTreeSet<Key>),
     Acknowledge,
@@ -59,7 +59,8 @@ impl Acquirer {
             self.end_session(cluster, node, &cause);
             cluster.context.changes.tell(Change::Group);
         }
-        // What was given before stays with the caller; a session without a partition and without news is of no use.
+        // Records that were given before stay with the caller; a session without a partition and
+        // without acknowledgements is useless.
         let led = &self.by_leader;
         self.sessions
             .retain(|node, it| it.is_open() || it.sent.is_some() || led.contains_key(node));
@@ -95,7 +96,7 @@ impl Acquirer {
         }
     }
 
-    /// What is to be asked of a broker now; sets an alarm for what is not due yet.
+    /// The request to a broker that is due now; sets an alarm for one that is not due yet.
     fn due(&self, now: Instant, cluster: &mut Cluster, node: i32) -> Option<Due> {
         let session = self.sessions.get(&node);
         if session.is_some_and(|it| it.sent.is_some()) {
@@ -125,7 +126,7 @@ impl Acquirer {
         }
     }
 
-    /// The partitions to ask a broker for, if records are wanted of it now.
+    /// The partitions to request from a broker, if its records are wanted now.
     fn content(&self, now: Instant, cluster: &Cluster, node: i32) -> Option<&BTreeSet<Key>> {
         let is_wanted = self.wanted && self.buffer.is_empty() && self.member.is_some();
         let content = self.by_leader.get(&node).filter(|_| is_wanted)?;

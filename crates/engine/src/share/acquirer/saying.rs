@@ -1,4 +1,4 @@
-//! What was said of records: on its way to brokers, and how it ended.
+//! Acknowledgements: their way to brokers, and their results.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -123,7 +123,7 @@ impl Acquirer {
             self.settle(value.lock, first, last);
         }
         let Verdict::Of(kind) = value.verdict else {
-            // Nobody asked for it.
+            // No caller wants the result.
             return;
         };
         let meters = &mut cluster.context.meters;
