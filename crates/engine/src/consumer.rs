@@ -128,8 +128,8 @@ impl Engine<Consumer> {
         self.client.membership.as_ref().map(Membership::metadata)
     }
 
-    /// Commits offsets of the group by the deadline. If `awaited`, [`crate::Change::Group`] is
-    /// emitted when to look at [`Engine::take_commit`]; else a failure is an event.
+    /// Commits offsets of the group by the deadline. If `awaited`, look at [`Engine::take_commit`]
+    /// after [`crate::Change::Group`]; else a failure is an event.
     ///
     /// # Errors
     /// `Kind::Argument` without a group; `Kind::CommitFailed` if the consumer is no member at the moment.
@@ -216,8 +216,8 @@ impl Engine<Consumer> {
         }
     }
 
-    /// Whether no records may be returned at the moment, because of a rebalance.
-    /// [`crate::Change::Group`] is emitted when to look again.
+    /// Whether no records may be returned at the moment, because of a rebalance. After
+    /// [`crate::Change::Group`], look again.
     pub fn is_held(&self) -> bool {
         let membership = self.client.membership.as_ref();
         membership.is_some_and(Membership::is_held)

@@ -260,7 +260,7 @@ impl<C: Client> Engine<C> {
     }
 
     /// Requests the id by which brokers know this client (KIP-714), for a caller; connects if
-    /// needed. [`Change::Telemetry`] is emitted when to look at [`Engine::instance`] again.
+    /// needed. After [`Change::Telemetry`], look at [`Engine::instance`] again.
     pub fn want_instance(&mut self, now: Instant) {
         self.core.telemetry.want_instance();
         self.settle(now);
@@ -272,8 +272,7 @@ impl<C: Client> Engine<C> {
     }
 
     /// The client is about to close: pushes metrics for the last time, if a broker wants any. True
-    /// if that takes a moment; [`Change::Telemetry`] is emitted when to look at
-    /// [`Engine::is_leaving`] again.
+    /// if that takes a moment: after [`Change::Telemetry`], look at [`Engine::is_leaving`] again.
     pub fn take_leave(&mut self, now: Instant) -> bool {
         if self.closed.is_some() {
             return false;

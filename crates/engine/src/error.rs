@@ -484,7 +484,7 @@ fn lacking(code: ErrorCode, api: Option<&'static str>) -> Option<&'static str> {
         (ErrorCode::TOPIC_AUTHORIZATION_FAILED, Some("DeleteTopics")) => "DELETE on the topic",
         (ErrorCode::TOPIC_AUTHORIZATION_FAILED, _) => "DESCRIBE on the topic",
         (ErrorCode::CLUSTER_AUTHORIZATION_FAILED, Some("InitProducerId")) => {
-            "IDEMPOTENT_WRITE on the cluster or, since Kafka 2.8, WRITE on any topic; without it there is \
+            "IDEMPOTENT_WRITE on the cluster or, with Kafka 2.8 or newer, WRITE on any topic; without it there is \
              enable.idempotence=false"
         }
         (ErrorCode::CLUSTER_AUTHORIZATION_FAILED, _) => "this on the cluster",

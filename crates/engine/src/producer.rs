@@ -188,7 +188,7 @@ impl<T: Clone + std::fmt::Debug + Send + 'static> Engine<Producer<T>> {
     }
 
     /// Starts a verb of transactions, to be ended by the deadline; `None` while another one runs.
-    /// [`crate::Change::Transaction`] is emitted when to look again, also at [`Engine::take_verb`].
+    /// After [`crate::Change::Transaction`], look again, also at [`Engine::take_verb`].
     ///
     /// # Errors
     /// The producer has no transactional id, or it was closed.

@@ -94,7 +94,7 @@ impl Fallback {
             Some([0, 9, ..]) => Ok(Fallback::Old(Era::V0_9)),
             Some([0, minor, ..]) if *minor >= 10 => Ok(Fallback::Never),
             Some([major, ..]) if *major >= 1 => Ok(Fallback::Never),
-            _ => Err("must be a release of Kafka since 0.8, such as 0.8.2 or 0.9.0".to_owned()),
+            _ => Err("must be a release of Kafka, 0.8 or newer, such as 0.8.2 or 0.9.0".to_owned()),
         }
     }
 }

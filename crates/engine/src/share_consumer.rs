@@ -80,7 +80,7 @@ impl Engine<ShareConsumer> {
     }
 
     /// Makes the consumer leave its group by the deadline: acknowledgements of callers are sent,
-    /// the other records are free for other members. [`Change::Group`] is emitted when to look at
+    /// the other records are free for other members. After [`Change::Group`], look at
     /// [`Engine::is_leaving_group`] again.
     pub fn leave_group(&mut self, now: Instant, deadline: Instant) {
         self.client.acquirer.close(now, &mut self.core.cluster);
@@ -188,7 +188,7 @@ impl Engine<ShareConsumer> {
         self.client.acquirer.accept_given();
     }
 
-    /// Sends the acknowledgements to brokers. [`Change::Group`] is emitted when to look at
+    /// Sends the acknowledgements to brokers. After [`Change::Group`], look at
     /// [`Engine::take_commit`].
     ///
     /// # Errors

@@ -23,7 +23,7 @@ use crate::history::{Act, Before, Called, Ended, Told};
 use crate::host::Host;
 use crate::plant::Plant;
 
-/// A call that is under way.
+/// A running call.
 #[derive(Debug)]
 enum Asked {
     Create(Ticket<CreateTopics>),
@@ -43,7 +43,7 @@ pub struct Admin {
     name: String,
     number: usize,
     plant: Option<Plant>,
-    /// What is under way, by its place in [`crate::history::History::calls`].
+    /// The running calls, by their place in [`crate::history::History::calls`].
     running: BTreeMap<usize, Asked>,
     topics: BTreeMap<Arc<str>, Before>,
     next_topic: usize,
@@ -96,7 +96,7 @@ impl Admin {
                 }
             }
             45..=49 => {
-                // What is there already must not be made again.
+                // An existing topic must not be created again.
                 if let Some(name) =
                     self.pick(&mut chance, |known| matches!(known, Before::Present(_)))
                 {
@@ -253,7 +253,7 @@ impl Admin {
         self.settle(book);
     }
 
-    /// Takes in what the engine has to say.
+    /// Handles the engine's output.
     pub fn settle(&mut self, book: &mut Book) {
         while let Some(event) = self.host.poll_observed() {
             book.observe(&self.name, &event);

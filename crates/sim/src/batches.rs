@@ -124,7 +124,7 @@ impl Batches {
         records
     }
 
-    /// Nothing is known of a batch any more.
+    /// Forgets a batch.
     pub fn forget(&mut self, number: u64) {
         self.known.remove(&number);
     }

@@ -1,4 +1,4 @@
-//! What a run writes down while it goes on, and what time it is.
+//! The records of a run, and its clock.
 
 use std::time::{Duration, Instant};
 
@@ -9,18 +9,18 @@ use crate::history::History;
 use crate::tally::Tally;
 use crate::trace::Trace;
 
-/// The time, and all that is written down.
+/// The clock, and the records of a run.
 #[derive(Debug)]
 pub struct Book {
     /// When the run began. Only differences from it are ever shown.
     base: Instant,
     /// Now.
     pub now: Instant,
-    /// What the checker reads.
+    /// The history for the checker.
     pub history: History,
-    /// What a person reads.
+    /// The trace for people.
     pub trace: Trace,
-    /// What was met.
+    /// The faults and states that were met.
     pub tally: Tally,
     /// Calls that ended, and for which the cluster's own state is not written down yet.
     pub unproven: Vec<usize>,

@@ -58,7 +58,7 @@ const SHARE_PROPERTIES: [(&str, &str); 7] = [
 const GROUP: i8 = 32;
 const SET: i8 = 0;
 
-/// What a broker does to a connection.
+/// A broker's output for a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Served {
     /// It sends bytes.
@@ -161,7 +161,7 @@ impl Brokers {
         }
     }
 
-    /// Takes out what the nodes have to say.
+    /// Takes the output of the nodes.
     fn drain(&mut self) {
         while let Some((_, output)) = self.cluster.poll() {
             match output {
@@ -234,7 +234,7 @@ impl Brokers {
         how
     }
 
-    /// Whether of some partition no other node that is up has all that was acknowledged.
+    /// Whether of some partition no other running node has all acknowledged records.
     fn is_last_of_any(&self, node: i32, topics: &[&str]) -> bool {
         let partitions = topics.iter().flat_map(|topic| {
             let rows = (0..).map(|index| self.cluster.partition(topic, index));
@@ -254,7 +254,7 @@ impl Brokers {
         self.drain();
     }
 
-    /// A node speaks as this release from now on.
+    /// A node plays this release from now on.
     pub fn set_release(&mut self, node: i32, release: Release) {
         if let Some(node) = self.cluster.node(node) {
             node.set_release(release);
@@ -301,7 +301,7 @@ impl Brokers {
         (row.error_code == 0).then_some(row.offset)
     }
 
-    /// Deletes the records of a partition before an offset, if somebody leads it.
+    /// Deletes the records of a partition before an offset, if it has a leader.
     pub fn delete_records(&mut self, now: Instant, place: &Place, before: i64) {
         let request = DeleteRecordsRequest {
             topics: vec![DeleteRecordsTopic {
@@ -430,18 +430,18 @@ impl Brokers {
         self.partitions(topic)
     }
 
-    /// A topic's id and partitions, whichever nodes have heard of it.
+    /// A topic's id and partitions, whichever nodes know it.
     pub fn topic(&self, topic: &str) -> Option<Topic> {
         self.cluster.topic(topic)
     }
 
-    /// Who leads a partition, whichever nodes have heard of it.
+    /// The leader of a partition, whichever nodes know it.
     pub fn leader(&self, topic: &str, partition: i32) -> Option<i32> {
         let row = self.cluster.partition(topic, partition)?;
         (row.leader >= 0).then_some(row.leader)
     }
 
-    /// Who leads a partition that there is, -1 if nobody does.
+    /// The leader of an existing partition, -1 if it has none.
     pub fn leader_or_none(&self, topic: &str, partition: i32) -> Option<i32> {
         self.cluster
             .partition(topic, partition)
@@ -554,7 +554,7 @@ impl Brokers {
         })
     }
 
-    /// The epoch of a partition's leader, whichever nodes have heard of it.
+    /// The epoch of a partition's leader, whichever nodes know it.
     pub fn leader_epoch(&self, topic: &str, partition: i32) -> Option<i32> {
         let row = self.cluster.partition(topic, partition)?;
         Some(row.epoch)
@@ -598,7 +598,7 @@ impl Brokers {
         let now = self.now(now);
         let hand = self.hand;
         let node = self.cluster.node(up)?;
-        // The world may ask for what the node's release does not have.
+        // The world may request what the node's release does not support.
         let release = node.release();
         node.set_release(Release::NEWEST);
         node.connect(hand, OWN, PEER, now);
@@ -614,7 +614,7 @@ impl Brokers {
     }
 }
 
-/// What a topic has of its own.
+/// The settings of a topic.
 fn settings(topic: &str) -> Vec<CreatableTopicConfig> {
     let compacted = [
         ("cleanup.policy", "compact"),

@@ -93,8 +93,8 @@ fn in_order(mut found: Vec<Anomaly>) -> Vec<Anomaly> {
     found
 }
 
-/// What does not hold, whatever brokers say. What they claim of the records of share groups is not looked at: it has neither truth nor
-/// bounds.
+/// The invariants that do not hold, whatever brokers send. Their claims about the records of share
+/// groups are ignored: they are not reliable.
 pub fn check_hostile(history: &History) -> Vec<Anomaly> {
     let mut found = of_all_but_shares(history);
     found.retain(|it| matches!(it.invariant, "R6" | "R14" | "R15"));
@@ -107,9 +107,9 @@ struct Checker<'a> {
     found: Vec<Anomaly>,
     /// The record at each offset of the log.
     offsets: BTreeMap<&'a Place, BTreeMap<i64, RecordId>>,
-    /// What is committed.
+    /// The committed records.
     visible: BTreeSet<RecordId>,
-    /// What may be missing.
+    /// The records that may be missing.
     gone: Gone<'a>,
 }
 
@@ -130,7 +130,7 @@ impl<'a> Checker<'a> {
             records.map(move |(offset, value)| (place, *offset, value, true))
         });
         let polled = history.seen.iter().flatten().filter_map(|seen| match seen {
-            // What was cut off was read too: R16 knows of whom.
+            // Records that were cut off were read too: R16 checks by whom.
             Seen::Record(place, offset, value) => {
                 Some((place, *offset, value, !history.was_cut(place)))
             }
@@ -441,7 +441,8 @@ impl<'a> Checker<'a> {
             match &sent.fates[..] {
                 [(at, Fate::Written(Some(offset)))] if here && *at <= since => {
                     let promise = history.promises.get(sent.producer)?;
-                    // What only its leader had is not shown before the others have it.
+                    // A record that only its leader has is not returned to consumers before the
+                    // others have it.
                     (promise.acks < 0).then_some(offset.saturating_add(1))
                 }
                 _ => None,
@@ -574,7 +575,7 @@ impl<'a> Checker<'a> {
         readings: &mut BTreeMap<&'a Place, Reading>,
     ) {
         let reading = readings.entry(place).or_default();
-        // The log may have been shorter than the offset that was asked for.
+        // The log may have been shorter than the requested offset.
         let wanted =
             from < 0 || (reading.from == Origin::Offset(from) && reading.next == Some(from));
         // Or it is shorter now: R16 checks the report of that.

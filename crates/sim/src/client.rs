@@ -140,7 +140,7 @@ impl Client {
         each!(self, one => one.alarm(book));
     }
 
-    /// Takes in what its engine has to say.
+    /// Handles the output of its engine.
     pub fn settle(&mut self, book: &mut Book) {
         each!(self, one => one.settle(book));
     }

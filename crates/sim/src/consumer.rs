@@ -140,7 +140,7 @@ impl Consumer {
             Start::Beginning => Origin::Beginning,
             _ => Origin::Anywhere,
         };
-        // What it does not follow any more is forgotten, its pause too.
+        // A topic that is no longer followed is forgotten, with its pause.
         for place in self.assignment() {
             if !topics.contains(&place.0) {
                 self.note(book, Seen::Left(place));
@@ -196,7 +196,7 @@ impl Consumer {
         self.most = self.most.max(100);
     }
 
-    /// What is assigned.
+    /// The assigned partitions.
     pub fn assignment(&self) -> Vec<Place> {
         let each = self.host.engine.assignment();
         each.map(|(topic, partition, _)| (Arc::clone(topic), partition))
@@ -244,7 +244,7 @@ impl Consumer {
         self.settle(book);
     }
 
-    /// Takes in what the engine has to say.
+    /// Handles the engine's output.
     pub fn settle(&mut self, book: &mut Book) {
         while let Some(event) = self.host.poll_observed() {
             if let Observed::OffsetReset {
@@ -291,7 +291,7 @@ impl Consumer {
         }
     }
 
-    /// What one poll gives out, as the client's `gather` does it.
+    /// The records of one poll, as the client's `gather` returns them.
     fn poll(&mut self, book: &mut Book) {
         if let Some(error) = self.host.engine.stuck().cloned() {
             return self.help(book, &error);
@@ -325,7 +325,7 @@ impl Consumer {
         }
     }
 
-    /// What was read up to `position` is lost from `parting` on.
+    /// Records that were read from `parting` to `position` are lost.
     fn note_truncation(
         &mut self,
         book: &mut Book,

@@ -33,7 +33,7 @@ use frames::{Defect, changed};
 /// This many of a hundred responses of a malicious broker are falsified.
 const LIES: u32 = 20;
 
-/// What goes on to the client.
+/// The output for the client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ToClient {
     /// Bytes, after a delay.
@@ -51,7 +51,7 @@ struct Owed {
     id: Option<String>,
     answer: Option<Bytes>,
     trouble: Option<Trouble>,
-    /// Nobody asked for it.
+    /// It was not requested.
     is_extra: bool,
 }
 
@@ -63,7 +63,7 @@ pub struct Gate {
     output: BytesMut,
     owed: VecDeque<Owed>,
     ready: VecDeque<ToClient>,
-    /// Nothing comes out any more.
+    /// There is no further output.
     is_mute: bool,
 }
 
@@ -349,7 +349,7 @@ impl Gate {
         }
     }
 
-    /// What goes on to the client next.
+    /// The next output for the client.
     pub fn poll(&mut self) -> Option<ToClient> {
         self.ready.pop_front()
     }

@@ -10,7 +10,7 @@ pub enum Commits {
     ByPolls,
     /// When it has worked on what a poll gave, and it waits for the end of that.
     Waiting,
-    /// Then, too, and it goes on at once.
+    /// Then, too, and it continues at once.
     Later,
 }
 
@@ -34,7 +34,7 @@ pub struct Habits {
     pub pairs: Vec<(&'static str, String)>,
     /// Its `group.instance.id`, which is among them.
     pub instance: Option<Arc<str>>,
-    /// All that it offers is cooperative.
+    /// All its assignors are cooperative.
     pub cooperates: bool,
     /// Its coordinator assigns, and members have epochs of their own (KIP-848).
     pub by_epoch: bool,

@@ -22,7 +22,7 @@ pub enum Fate {
     Unknown(String),
 }
 
-/// A record that a producer was asked to send.
+/// A record that a producer had to send.
 #[derive(Clone, Debug)]
 pub struct Sent {
     /// The producer's number.
@@ -31,7 +31,7 @@ pub struct Sent {
     pub transaction: Option<usize>,
     /// The topic.
     pub topic: Arc<str>,
-    /// The partition that was asked for.
+    /// The requested partition.
     pub asked: Option<i32>,
     /// Where it was put in its producer's batches; `None` if it never was.
     pub placed: Option<(i32, u64)>,
@@ -104,7 +104,7 @@ pub struct Transaction {
     pub commit_asked_last: Option<Duration>,
     /// What was reported to the application.
     pub verdict: Option<Verdict>,
-    /// What it learned later of one that may be committed.
+    /// The later result of a commit of unknown outcome.
     pub settled: Option<bool>,
 }
 
@@ -125,7 +125,7 @@ pub enum Origin {
 pub enum Seen {
     /// It starts to read a partition from here.
     Begin(Place, Origin),
-    /// It went on elsewhere by itself.
+    /// Its position was reset.
     Reset(Place, i64, i64),
     /// A partition was paused, or resumed.
     Paused(Place, bool),

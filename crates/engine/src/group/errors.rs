@@ -54,7 +54,7 @@ pub(crate) fn consequence_inside(error: &Error) -> Consequence {
     }
 }
 
-const NO_CONSUMER_PROTOCOL: &str = "groups of the consumer protocol need brokers since Kafka 4.0, with group.version=1 at \
+const NO_CONSUMER_PROTOCOL: &str = "groups of the consumer protocol need Kafka 4.0 or newer, with group.version=1 at \
     least and consumer in group.coordinator.rebalance.protocols: set group.protocol=classic or auto";
 
 /// Whether a member that takes the consumer protocol where it can be had joins with the classic one instead: the cluster does not
@@ -72,7 +72,7 @@ pub(super) fn is_without_consumer_protocol(error: &Error) -> bool {
 /// The coordinator is to match topics, and the protocol has no such thing.
 pub(crate) fn no_regex() -> Error {
     let text = "a SubscriptionPattern is matched by the group's coordinator, which needs group.protocol=consumer or auto, and brokers \
-                since Kafka 4.0: subscribe to re.compile(...) instead";
+                of Kafka 4.0 or newer: subscribe to re.compile(...) instead";
     Error::new(Kind::Argument, text)
 }
 

@@ -231,7 +231,7 @@ impl Acquirer {
         match cluster.version(link, ApiKey::ShareAcknowledge, i16::MAX) {
             Ok(version) if version < RENEWALS => Err(Error::new(
                 Kind::Unsupported,
-                "locks are renewed by brokers since Kafka 4.2 (KIP-1222): release the records instead, or have the group's \
+                "locks are renewed by brokers of Kafka 4.2 or newer (KIP-1222): release the records instead, or have the group's \
                  share.record.lock.duration.ms raised",
             )
             .calling(ApiKey::ShareAcknowledge.name())),

@@ -23,7 +23,7 @@ const JOINS: i32 = 0;
 const LEAVES: i32 = -1;
 
 /// The requirements of share groups, for the error of brokers without them.
-pub(super) const NEEDS: &str = "share groups need brokers since Kafka 4.1 (4.0 only has a preview of another protocol), with \
+pub(super) const NEEDS: &str = "share groups need Kafka 4.1 or newer (4.0 only has a preview of another protocol), with \
     the feature share.version=1, and share in group.coordinator.rebalance.protocols where that is set";
 
 #[derive(Debug)]

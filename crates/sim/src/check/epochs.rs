@@ -48,7 +48,7 @@ struct Member<'a> {
     is_in: bool,
 }
 
-/// Somebody had a partition when another was given it.
+/// A member owned a partition when another was assigned it.
 struct Overlap<'a> {
     holder: usize,
     place: &'a Place,
@@ -60,13 +60,15 @@ struct Checker<'a> {
     history: &'a History,
     members: Vec<Member<'a>>,
     overlaps: Vec<Overlap<'a>>,
-    /// Who was given each partition of a group last: the epoch, and the member.
+    /// The last assignment of each partition of a group: the epoch, and the member.
     newest: BTreeMap<(usize, &'a Place), (i32, usize)>,
-    /// The epochs that the members of each group were in when nobody had come or gone for a time.
+    /// The epochs that the members of each group were in when no member had joined or left for a
+    /// time.
     stayed: BTreeMap<usize, BTreeSet<i32>>,
-    /// By its number: the partitions of a commit on its way.
+    /// By its number: the partitions of a commit in flight.
     sent: BTreeMap<usize, &'a [(Place, i64)]>,
-    /// What was another's already when a broker took it, and whose.
+    /// A partition that was another member's already when a broker received the commit, and that
+    /// member.
     stale: BTreeMap<usize, (&'a Place, usize)>,
     found: Vec<Anomaly>,
 }
@@ -161,7 +163,7 @@ impl<'a> Checker<'a> {
                 continue;
             };
             for place in added {
-                // Whoever is behind may be out of the group, and not know it.
+                // A member with an old epoch may be out of the group, and not know it.
                 self.overlaps.extend(match member.owned.get(place) {
                     Some(since) if *since > epoch => Some(Overlap {
                         holder: process,
@@ -183,7 +185,7 @@ impl<'a> Checker<'a> {
         self.overlapped(process);
     }
 
-    /// R9: nobody has what another was given in this epoch or an earlier one.
+    /// R9: no member owns what another was assigned in this epoch or an earlier one.
     fn overlapped(&mut self, holder: usize) {
         let epoch = self.members.get(holder).map_or(0, |member| member.epoch);
         let is_over = |it: &Overlap<'_>| it.holder == holder && it.epoch <= epoch;

@@ -1,11 +1,12 @@
-//! What may be missing in a log: what was deleted on purpose, and in compacted topics what newer records of its key replaced.
+//! Records that may be missing in a log: deleted ones, and in compacted topics those that newer
+//! records of their key replaced.
 
 use std::collections::BTreeMap;
 
 use crate::history::{Fate, History, Place, RecordId};
 use crate::plan::aging::is_compacted;
 
-/// What is known of compacted logs, and where others were cut.
+/// The facts about compacted logs, and where others were cut.
 pub(super) struct Gone<'a> {
     history: &'a History,
     /// The last offset of each key.
@@ -51,7 +52,7 @@ impl<'a> Gone<'a> {
         self.history.trimmed.get(place).copied().unwrap_or(0)
     }
 
-    /// Whether a record that was at this offset need not be there any more.
+    /// Whether a record that was at this offset may be gone.
     pub(super) fn is_gone(&self, place: &Place, offset: i64, id: RecordId) -> bool {
         offset < self.trimmed(place) || self.is_replaced(place, offset, id)
     }

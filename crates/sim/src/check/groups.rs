@@ -1,4 +1,4 @@
-//! What must hold of groups: R9, R10, and R14 of them.
+//! The invariants of groups: R9, R10, and R14.
 //!
 //! All that happened to their consumers is read in order. What a group may have committed is known
 //! from the responses of brokers: the newest commit that one of them confirmed, or one that it
@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::history::{Anomaly, Fate, History, Joint, Place, at};
 
-/// Nobody commits from there on.
+/// No member commits offsets from here on.
 const BEYOND: i64 = 1 << 40;
 
 /// The anomalies of a history's groups.
@@ -37,7 +37,7 @@ struct Checker<'a> {
     groups: BTreeMap<usize, Group<'a>>,
     /// By its number: the commits that a request carries, as places in [`Group::commits`].
     sent: BTreeMap<usize, Vec<(&'a Place, usize)>>,
-    /// Commits that applications asked for, by number.
+    /// Commits that applications requested, by number.
     asked: BTreeMap<usize, &'a [(Place, i64)]>,
     found: Vec<Anomaly>,
 }
@@ -52,15 +52,15 @@ struct Process<'a> {
     left: BTreeMap<&'a Place, Reading>,
     /// The highest position that it has finished working on.
     settled: BTreeMap<&'a Place, i64>,
-    /// All that its application asked to be committed, and when.
+    /// The commits that its application requested, and when.
     asks: Vec<(usize, &'a Place, i64)>,
-    /// What was revoked in this generation, and must not come back in the next.
+    /// The partitions that were revoked in this generation, and must not come back in the next.
     stopped: Option<(i32, &'a [Place])>,
-    /// All that its application sought.
+    /// The positions that its application sought.
     sought: BTreeSet<(&'a Place, i64)>,
-    /// All that it has sent to be committed: a request may go out again.
+    /// The offsets that it has sent in commits: a request may be repeated.
     sent: BTreeSet<(&'a Place, i64)>,
-    /// The group goes on without it, since it was assigned something last.
+    /// The group continued without it after its last assignment.
     is_expelled: bool,
     ended: bool,
 }
@@ -86,7 +86,8 @@ struct Group<'a> {
     newest: i32,
     commits: BTreeMap<&'a Place, Vec<Commit>>,
     given: BTreeMap<&'a Place, BTreeSet<i64>>,
-    /// What somebody had when another was assigned it: the one who had it, the generation, when, and who got it.
+    /// Partitions that a member owned when another was assigned them: the owner, the generation,
+    /// when, and the new owner.
     overlaps: Vec<(usize, i32, &'a Place, usize)>,
     /// How far the last owner of each, which commits in polls, was given it when it left in good weather.
     last: BTreeMap<&'a Place, i64>,
@@ -98,7 +99,7 @@ struct Commit {
     process: usize,
     generation: i32,
     sent: usize,
-    /// When a broker took it, and the newest generation that somebody knew then.
+    /// When a broker received it, and the newest known generation then.
     taken: Option<(usize, i32)>,
     /// When its response came, and whether it was done.
     answered: Option<(usize, Option<bool>)>,
@@ -116,7 +117,8 @@ impl Commit {
 }
 
 impl Group<'_> {
-    /// What may be committed of a partition for somebody who looks it up later than `at`; `None`: nothing.
+    /// The possible committed offsets of a partition for a look-up later than `at`; `None`: no
+    /// offset.
     fn candidates(&self, place: &Place, at: usize, is_stale: bool) -> Vec<Option<i64>> {
         let none = Vec::new();
         let commits = self.commits.get(place).unwrap_or(&none);
@@ -263,7 +265,7 @@ impl<'a> Checker<'a> {
         self.history.steady.is_some() && at > self.history.steady
     }
 
-    /// Whether it has an epoch of its own: what holds of generations holds of nobody's then.
+    /// Whether it has an epoch of its own: then the checks of generations do not apply.
     fn by_epoch(&self, process: usize) -> bool {
         let known = self.history.processes.get(process);
         known.is_some_and(|known| known.by_epoch)
@@ -279,7 +281,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// R9: one owner in a generation, and nobody is stopped for nothing.
+    /// R9: one owner in a generation, and no partition is revoked without need.
     fn assigned(&mut self, now: usize, process: usize, generation: i32, added: &'a [Place]) {
         let number = self.group_of(process);
         let Some(own) = self.processes.get_mut(process) else {
@@ -362,7 +364,7 @@ impl<'a> Checker<'a> {
         self.overlapped(process, generation);
     }
 
-    /// R9: who is a member of a generation had nothing any more that others were assigned in it.
+    /// R9: a member of a generation no longer owned partitions that others were assigned in it.
     fn overlapped(&mut self, process: usize, generation: i32) {
         let number = self.group_of(process);
         let group = self.groups.entry(number).or_default();
@@ -396,7 +398,7 @@ impl<'a> Checker<'a> {
         own.stopped = None;
         own.going.clear();
         let group = self.groups.entry(number).or_default();
-        // What others got meanwhile it has not any more when it comes back.
+        // It no longer owns what others got meanwhile when it comes back.
         group.overlaps.retain(|(other, ..)| *other != process);
         let left = std::mem::take(&mut own.left).into_iter();
         for (place, reading) in left.chain(std::mem::take(&mut own.owned)) {
@@ -436,7 +438,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// R9: only who was sent nowhere goes on elsewhere by itself.
+    /// R9: only a consumer without a sought position is reset.
     fn reset(&mut self, process: usize, place: &'a Place, from: i64, to: i64) {
         if (0..BEYOND).contains(&from) {
             let text = format!("process {process}, {} from {from} to {to}", at(place));
@@ -467,7 +469,8 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// R10: what goes out was given before the last poll, or is what the application asked for.
+    /// R10: sent offsets are of records that were returned before the last poll, or are those that
+    /// the application requested.
     fn check_sent(&mut self, process: usize, offsets: &'a [(Place, i64)]) {
         let (number, is_stale) = (self.group_of(process), self.history.stale);
         let group = self.groups.entry(number).or_default();
@@ -532,7 +535,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// R9: each record that was acknowledged was given to somebody of each group.
+    /// R9: each acknowledged record was given to a member of each group.
     fn reading(&mut self) {
         let history = self.history;
         let groups: BTreeSet<usize> = history.processes.iter().map(|it| it.group).collect();

@@ -15,10 +15,10 @@ use crate::shared::{Outcome, Range, Reign, Session, Shared};
 
 /// Within this time the result of an acknowledgement is reported: locks and requests last less.
 const LONGEST: Duration = Duration::from_secs(20);
-/// What Kafka's numbers of acknowledgements say of offsets without a record.
+/// Kafka's acknowledgement number for offsets without a record.
 const GAP: i8 = 0;
 
-/// What does not hold, and the states that share groups were seen in.
+/// The anomalies, and the states that share groups were seen in.
 pub(super) fn check(history: &History) -> (Vec<Anomaly>, BTreeSet<&'static str>) {
     let mut checker = Checker {
         history,
@@ -46,7 +46,7 @@ pub(super) fn check(history: &History) -> (Vec<Anomaly>, BTreeSet<&'static str>)
 /// A broker's response: the code for the whole, and those of partitions.
 type Answer<'a> = (ErrorCode, BTreeMap<&'a Place, ErrorCode>);
 
-/// What a broker did with an acknowledgement.
+/// The result of an acknowledgement at a broker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Done {
     Yes,
@@ -55,7 +55,7 @@ enum Done {
     Unknown,
 }
 
-/// Who has a record.
+/// The holder of a record.
 #[derive(Clone, Debug)]
 struct Holder {
     process: usize,
@@ -63,7 +63,7 @@ struct Holder {
     until: Duration,
 }
 
-/// What became of a record for good.
+/// The final state of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
     Accepted,
@@ -93,7 +93,7 @@ struct Own {
     /// In good weather, the node from which the last of them came.
     awaited: Option<i32>,
     said: Vec<AcknowledgeType>,
-    /// What was said and is not settled, and since when brokers are to hear it.
+    /// The acknowledgements without a result, and since when they are due at brokers.
     pending: Vec<(AcknowledgeType, Option<Duration>)>,
     done: Vec<i8>,
     /// The node that reported it as done.
@@ -111,7 +111,7 @@ struct Checker<'a> {
     records: BTreeMap<(usize, &'a Place, i64), Record>,
     /// By member.
     own: BTreeMap<(usize, &'a Place, i64), Own>,
-    /// What brokers are to hear with the next poll or commit.
+    /// The acknowledgements that are due with the next poll or commit.
     unspoken: BTreeMap<usize, Vec<(&'a Place, i64)>>,
     /// The connections on which the sessions of members with nodes began.
     sessions: BTreeMap<(usize, i32), u64>,
@@ -269,7 +269,7 @@ impl<'a> Checker<'a> {
         let here = format!("process {process}, {} {offset}", at(place));
         let own = self.own.entry((process, place, offset)).or_default();
         let is_said = own.said.iter().any(|said| number(*said) == kind);
-        // Nobody is asked about what was not given to anybody.
+        // A record that was not given to any member is not checked.
         let is_granted = own.granted.iter().any(|(from, _)| *from == node);
         let by_itself = !is_said && matches!(kind, GAP | 2) && is_granted;
         if done != Done::No {
@@ -295,7 +295,7 @@ impl<'a> Checker<'a> {
         let is_over = record.fate.is_some() || record.deliveries >= limit;
         match done {
             Done::No => return,
-            // Of what is done with, whatever is said counts.
+            // For a finished record, any acknowledgement counts.
             Done::Yes if !is_its_own && (is_over || record.is_unsure) => return,
             Done::Yes if !is_its_own => {
                 let text = format!("{here}: {kind} counts, it has {:?}", record.holder);
@@ -344,7 +344,8 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// R19: a broker gave a member a record that nobody else has, and that its group is not done with.
+    /// R19: a broker gave a member a record that no other member holds, and that its group is not
+    /// done with.
     fn acquired(
         &mut self,
         now: Duration,
@@ -385,7 +386,7 @@ impl<'a> Checker<'a> {
         if record.deliveries > 0 && !is_same {
             self.met.insert("shared: a leader took over");
         }
-        // Who takes over counts a delivery as none of which nobody said anything.
+        // A new leader does not count a delivery without an acknowledgement.
         let is_counted = deliveries == record.deliveries + 1
             || (!is_same && record.deliveries > 0 && deliveries == record.deliveries);
         if !is_counted {
@@ -481,7 +482,7 @@ impl<'a> Checker<'a> {
                 self.find("R20", "untrue-ack", here.clone());
             }
             match since {
-                // What its application did not get, its client gives back by itself.
+                // The client itself releases records that its application did not get.
                 None if kind == AcknowledgeType::Release => {}
                 None => self.find("R20", "ack-told-twice", here),
                 Some(since) if now > since + LONGEST => {
@@ -525,8 +526,8 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// R19 after the end: each group was given each record, and is done with it because somebody said so, or because it was delivered
-    /// as often as it may be.
+    /// R19 after the end: each group was given each record, and is done with it because it was
+    /// acknowledged, or because it was delivered as often as it may be.
     fn ends(&mut self) {
         let history = self.history;
         let has_transactions = !history.incarnations.is_empty();

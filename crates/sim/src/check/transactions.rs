@@ -1,4 +1,4 @@
-//! What must hold of transactions: R11, R12 and R13.
+//! The invariants of transactions: R11, R12 and R13.
 //!
 //! The log was read twice after the end: as a whole, and with only what is committed. What was
 //! reported to producers, and what readers got before, must agree with both.
@@ -35,7 +35,7 @@ pub(super) fn check(history: &History) -> Vec<Anomaly> {
 
 struct Checker<'a> {
     history: &'a History,
-    /// What is committed.
+    /// The committed records.
     visible: BTreeSet<RecordId>,
     found: Vec<Anomaly>,
 }
@@ -95,7 +95,7 @@ impl Checker<'_> {
         }
     }
 
-    /// R11: what readers of what is committed got while the run was under way.
+    /// R11: the records that `read_committed` consumers got during the run.
     fn readers(&mut self) {
         let history = self.history;
         for consumer in &history.isolated {
@@ -191,7 +191,8 @@ impl Checker<'_> {
         later.filter_map(|other| other.initialised).min()
     }
 
-    /// R13 of one transaction: nothing of it that was asked for after its producer was succeeded was done.
+    /// R13 of one transaction: no request for it was carried out that was sent after its producer
+    /// was replaced.
     fn fencing(&mut self, number: usize, transaction: &Transaction) {
         let history = self.history;
         let own = history.incarnations.get(transaction.incarnation);
@@ -218,7 +219,7 @@ impl Checker<'_> {
         }
     }
 
-    /// R13 in the log: no record of a producer stands behind one of its successor.
+    /// R13 in the log: no record of a producer comes after one of its successor.
     fn succession(&mut self) {
         let history = self.history;
         let by_producer: BTreeMap<usize, &Incarnation> = history

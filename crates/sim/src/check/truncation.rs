@@ -18,7 +18,7 @@ use crate::history::{Anomaly, History, Place, RecordId, Seen, at};
 /// What one consumer was given of each partition since its last starting position, by offset.
 type Given<'a> = BTreeMap<&'a Place, BTreeMap<i64, RecordId>>;
 
-/// All that does not hold of R16.
+/// The violations of R16.
 pub(super) fn check(history: &History) -> Vec<Anomaly> {
     let mut found = Vec::new();
     for (consumer, seen) in history.seen.iter().enumerate() {

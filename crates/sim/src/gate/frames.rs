@@ -4,7 +4,7 @@ use bytes::Bytes;
 use ottla_protocol::header::{RequestHeader, decode_response, encode_request, encode_response};
 use ottla_protocol::{Request, Response};
 
-/// What became of a request at the door of a defective broker.
+/// The handling of a request at the gate of a defective broker.
 pub(super) enum Defect {
     /// The broker sees this instead.
     Changed(Bytes),
@@ -12,7 +12,7 @@ pub(super) enum Defect {
     Answered(Bytes),
 }
 
-/// What the broker sees instead of a request.
+/// The request that the broker gets instead.
 pub(super) fn request_instead<R: Request>(header: &RequestHeader, request: &R) -> Option<Defect> {
     let client = header.client_id.clone();
     let frame = encode_request(

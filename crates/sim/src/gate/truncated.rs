@@ -1,5 +1,5 @@
-//! What a door knows of truncated logs: nodes that cannot say in a Fetch where logs part, what brokers say of that, and what
-//! defective ones do not.
+//! The part of a gate for truncated logs: nodes whose Fetch cannot return where logs diverge, the
+//! states seen in responses, and the planted defects of brokers.
 
 use std::ops::Range;
 
@@ -16,7 +16,7 @@ use crate::plant::Plant;
 
 /// The last version of Fetch whose request does not contain the epoch of the last record read.
 const OLD_FETCH: i16 = 11;
-/// Where a frame with ApiVersions has its error code: behind its length and correlation id.
+/// Where a frame with ApiVersions has its error code: after its length and correlation id.
 const ERROR_CODE: Range<usize> = 8..10;
 
 /// The response of a node that supports no newer Fetch.

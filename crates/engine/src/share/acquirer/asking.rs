@@ -216,7 +216,7 @@ impl Acquirer {
         })?;
         let limits = self.config.share_acquire_mode == AcquireMode::RecordLimit;
         if api == ApiKey::ShareFetch && limits && version < RECORD_LIMIT {
-            let text = "share.acquire.mode=record_limit needs brokers since Kafka 4.2 (KIP-1206): leave it out, or set batch_optimized";
+            let text = "share.acquire.mode=record_limit needs Kafka 4.2 or newer (KIP-1206): leave it out, or set batch_optimized";
             return Err(Error::new(Kind::Unsupported, text).calling(api.name()));
         }
         Ok(version)
