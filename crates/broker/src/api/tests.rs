@@ -393,7 +393,11 @@ fn every_release_answers_every_version_it_tells_and_no_other() {
     at_every_version::<UnregisterBrokerRequest>(&bench);
     at_every_version::<UnregisterControllerRequest>(&bench);
     at_every_version::<UpdateFeaturesRequest>(&bench);
-    assert_eq!(HANDLED.len(), 70, "an API is missing above");
+    at_every_version::<AlterConfigsRequest>(&bench);
+    at_every_version::<DescribeTopicPartitionsRequest>(&bench);
+    at_every_version::<StreamsGroupHeartbeatRequest>(&bench);
+    at_every_version::<StreamsGroupTopologyDescriptionUpdateRequest>(&bench);
+    assert_eq!(HANDLED.len(), 74, "an API is missing above");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use ottla_protocol::ErrorCode;
 
+use super::TopicKey;
 use super::interface::Retry;
 use crate::error::Error;
 
@@ -16,7 +17,7 @@ pub(crate) fn retry(error: &Error) -> Retry {
 /// What the controller's row says about a topic. `earlier` is what an earlier attempt of the call may have done to it, if that
 /// would explain the code: whether that attempt or somebody else did it is not known.
 pub(crate) fn result(
-    topic: &str,
+    topic: &TopicKey,
     code: ErrorCode,
     text: Option<&str>,
     earlier: Option<&str>,
@@ -24,7 +25,7 @@ pub(crate) fn result(
     if !code.is_error() {
         return Ok(());
     }
-    let error = Error::from_code(code, text).topic_is(&topic.into());
+    let error = topic.blame(Error::from_code(code, text));
     Err(match earlier {
         Some(done) => error.adding(format_args!(
             "an earlier attempt of this call may have {done} it"
