@@ -11,6 +11,7 @@ from ottla.errors import AuthorizationError, UnsupportedError
 from tests.admin.outcomes import kept, outcome
 from tests.admin.scenes import SCENES, refusal
 from tests.integration.conftest import REAL
+from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -100,8 +101,6 @@ def test_replicas_move(start_kafka: Callable[..., Cluster]) -> None:
         (partition,) = admin.describe_topics("moving")["moving"].partitions
         other = 3 - partition.replicas[0]
         admin.alter_partition_reassignments({place: [other, *partition.replicas]})
-        from tests.waiting import wait_until
-
         wait_until(lambda: not admin.list_partition_reassignments(), "the replicas have moved")
         (partition,) = admin.describe_topics("moving")["moving"].partitions
         assert partition.replicas[0] == other
@@ -114,6 +113,36 @@ def test_replicas_move(start_kafka: Callable[..., Cluster]) -> None:
         assert sorted(dirs) == [1, 2]
         (size,) = admin.list_topic_sizes("moving")
         assert (size.partitions, size.replicas) == (1, 2)
+
+
+def test_a_plan_is_carried_out_and_its_throttle_ends(start_kafka: Callable[..., Cluster]) -> None:
+    cluster = start_kafka(nodes=2)
+    bootstrap = cluster.st["bootstrap"]["PLAINTEXT"]
+    with ottla.Admin(bootstrap) as admin:
+        admin.create_topics([ottla.NewTopic("planned", 4, 1)])
+        with ottla.Producer(bootstrap) as producer:
+            for partition in range(4):
+                producer.send("planned", b"v" * 1000, partition=partition).result(30)
+        everything = admin.plan_reassignment("planned", brokers=[1])
+        admin.start_reassignment(everything)
+        wait_until(
+            lambda: {row.state for row in admin.verify_reassignment(everything)} <= {"done"}, "all replicas are on one"
+        )
+        plan = admin.plan_reassignment("planned", replication=2)
+        assert sorted(move.planned[0] for move in plan.moves) == [1, 1, 2, 2]
+        admin.start_reassignment(plan, throttle=1_000_000)
+        topic = admin.describe_configs(("TOPIC", "planned"), names=["leader.replication.throttled.replicas"])
+        ((row,),) = topic.values()
+        assert row.value == "0:1,1:1,2:1,3:1"
+        wait_until(lambda: {row.state for row in admin.verify_reassignment(plan)} == {"done"}, "the plan is done")
+
+        def throttles() -> set[str]:
+            found = admin.describe_configs([("TOPIC", "planned"), ("BROKER", "1"), ("BROKER", "2")])
+            rows = [row for rows in found.values() for row in rows if "throttled" in row.name]
+            return {row.name for row in rows if row.source.startswith("DYNAMIC")}
+
+        wait_until(lambda: not throttles(), "no throttle is left")
+        assert admin.plan_reassignment("planned").moves == []
 
 
 def test_what_an_old_broker_does_not_do(start_kafka: Callable[..., Cluster]) -> None:

@@ -32,9 +32,15 @@ QUORUM = TOOLS + "MetadataQuorumCommand"
 
 # What differs from run to run: ids, times, ports, epochs of elections, and stack traces.
 PATTERNS = (
-    (r"\n?\s+at [\w.$]+\(.*\)", ""),
+    (r"\n?\s+at [\w./$]+\(.*\)", ""),
     (r"\n?\s+\.\.\. \d+ more", ""),
-    (r"\[20\d\d-[^\]]*\]", "[time]"),
+    (r"\b1[789]\d{11}\b", "time"),
+    (r"(time )\d+( )", r"\1duration\2"),
+    (r"(Epoch: )\d+", r"\1n"),
+    (r"(HighWatermark: )\d+", r"\1n"),
+    (r"(ClusterId: )\S+", r"\1id"),
+    (r"(AAAAAAAAAAAAAAAAAAAAAA\s+)\d+", r"\1n"),
+    (r"(\"log_dirs\":\[)\"/[^\]]*", r"\1folder"),
     (r"\b(127\.0\.0\.1|localhost):\d+", "broker"),
     (r"\b127\.0\.0\.1\b", "host"),
     (r"(TopicId: )[\w-]{22}", r"\1id"),
@@ -55,10 +61,7 @@ def normalised(text: str) -> str:
 
 def run(bootstrap: str, commands: Iterable[tuple[str, str, list[str]]]) -> dict[str, tuple[int, str]]:
     """The exit status and output of each command (its name, the class of the tool, arguments), run one after the other."""
-    lines = [
-        "\t".join([name, tool, "--bootstrap-server", bootstrap, *arguments])
-        for name, tool, arguments in commands
-    ]
+    lines = ["\t".join([name, tool, "--bootstrap-server", bootstrap, *arguments]) for name, tool, arguments in commands]
     data = "".join(f"{line}\n" for line in lines).encode()
     out = java_tool(VERSION, str(PROGRAM), data=data, timeout=240).decode()
     found = re.findall(r"^== (\S+) (-?\d+)\n(.*?)\n==$", out, re.MULTILINE | re.DOTALL)
@@ -105,9 +108,13 @@ def commands(folder: Path, node: int) -> list[tuple[str, str, list[str]]]:
     topic = ["--entity-type", "topics", "--entity-name", "flights"]
     group = ["--entity-type", "groups", "--entity-name", "watchers"]
     user = ["--entity-type", "users", "--entity-name", "carol"]
-    listed = [
+    return [
         ("topics-list", TOPICS, ["--list"]),
-        ("topics-create", TOPICS, ["--create", "--topic", "made", "--partitions", "3", "--config", "retention.ms=1000"]),
+        (
+            "topics-create",
+            TOPICS,
+            ["--create", "--topic", "made", "--partitions", "3", "--config", "retention.ms=1000"],
+        ),
         ("topics-create-again", TOPICS, ["--create", "--topic", "made", "--if-not-exists"]),
         ("topics-describe", TOPICS, ["--describe", "--topic", "flights"]),
         ("topics-describe-configs", TOPICS, ["--describe", "--topic", "made", "--topics-with-overrides"]),
@@ -121,12 +128,20 @@ def commands(folder: Path, node: int) -> list[tuple[str, str, list[str]]]:
         ("configs-describe-again", CONFIGS, ["--describe", *topic]),
         ("configs-group", CONFIGS, ["--describe", *group]),
         ("configs-group-alter", CONFIGS, ["--alter", *group, "--add-config", "consumer.heartbeat.interval.ms=6000"]),
-        ("configs-user", CONFIGS, ["--alter", *user, "--add-config", "SCRAM-SHA-256=[iterations=8192,password=secret]"]),
+        (
+            "configs-user",
+            CONFIGS,
+            ["--alter", *user, "--add-config", "SCRAM-SHA-256=[iterations=8192,password=secret]"],
+        ),
         ("configs-user-quota", CONFIGS, ["--alter", *user, "--add-config", "producer_byte_rate=1024"]),
         ("configs-user-describe", CONFIGS, ["--describe", *user]),
         ("acls-list", ACLS, ["--list"]),
         ("acls-add", ACLS, ["--add", "--allow-principal", "User:carol", "--operation", "Read", "--topic", "flights"]),
-        ("reassign-generate", REASSIGN, ["--generate", "--topics-to-move-json-file", given["topics"], "--broker-list", str(node)]),
+        (
+            "reassign-generate",
+            REASSIGN,
+            ["--generate", "--topics-to-move-json-file", given["topics"], "--broker-list", str(node)],
+        ),
         ("reassign-execute", REASSIGN, ["--execute", "--reassignment-json-file", given["same"]]),
         ("reassign-verify", REASSIGN, ["--verify", "--reassignment-json-file", given["same"], "--preserve-throttles"]),
         ("reassign-nowhere", REASSIGN, ["--execute", "--reassignment-json-file", given["nowhere"]]),
@@ -135,8 +150,16 @@ def commands(folder: Path, node: int) -> list[tuple[str, str, list[str]]]:
         ("groups-describe", GROUPS, ["--describe", "--group", "readers"]),
         ("groups-state", GROUPS, ["--describe", "--group", "readers", "--state"]),
         ("groups-members", GROUPS, ["--describe", "--group", "readers", "--members", "--verbose"]),
-        ("groups-reset-plan", GROUPS, ["--reset-offsets", "--group", "readers", "--topic", "flights", "--to-earliest", "--dry-run"]),
-        ("groups-reset", GROUPS, ["--reset-offsets", "--group", "readers", "--topic", "flights", "--shift-by", "-1", "--execute"]),
+        (
+            "groups-reset-plan",
+            GROUPS,
+            ["--reset-offsets", "--group", "readers", "--topic", "flights", "--to-earliest", "--dry-run"],
+        ),
+        (
+            "groups-reset",
+            GROUPS,
+            ["--reset-offsets", "--group", "readers", "--topic", "flights", "--shift-by", "-1", "--execute"],
+        ),
         ("groups-offsets-delete", GROUPS, ["--delete-offsets", "--group", "readers", "--topic", "flights:1"]),
         ("groups-delete", GROUPS, ["--delete", "--group", "readers"]),
         ("groups-delete-again", GROUPS, ["--delete", "--group", "readers"]),
@@ -165,4 +188,3 @@ def commands(folder: Path, node: int) -> list[tuple[str, str, list[str]]]:
         ("quorum-replication", QUORUM, ["describe", "--replication"]),
         ("topics-delete-missing", TOPICS, ["--delete", "--topic", "missing"]),
     ]
-    return listed

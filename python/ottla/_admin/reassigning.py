@@ -1,4 +1,4 @@
-"""Plans of which brokers hold the replicas of partitions: computed here, carried out by `alter_partition_reassignments`."""
+"""Plans of which brokers hold the replicas of partitions. `alter_partition_reassignments` carries them out."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def plan(
 
 
 class _Spread:
-    """Places replicas: each broker gets as many as the others, few replicas move, and racks differ within a partition."""
+    """Places replicas. Each broker gets as many as the others, few replicas move, racks differ within a partition."""
 
     def __init__(self, racks: Mapping[int, str]) -> None:
         self.racks = racks
@@ -169,7 +169,7 @@ class _Spread:
         return made
 
     def _kept(self, replicas: Sequence[int], wanted: int, share: int) -> list[int]:
-        """The replicas that stay: of brokers that may have them and have no more than their share, in racks of their own."""
+        """The replicas that stay: of brokers that may have them, within their share, in racks of their own."""
         kept: list[int] = []
         for broker in replicas:
             is_free = broker in self.racks and self.load[broker] < share and len(kept) < wanted

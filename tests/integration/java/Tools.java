@@ -23,14 +23,22 @@ public class Tools {
         }
     }
 
+    // With what the tool ended at first.
+    static Integer first;
+
     public static void main(String[] args) throws Exception {
         PrintStream out = System.out, err = System.err;
-        Exit.setExitProcedure((status, message) -> {
+        Exit.Procedure end = (status, message) -> {
+            if (first == null) {
+                first = status;
+                // A tool that catches everything prints this end, too, and ends once more.
+                System.setOut(new PrintStream(PrintStream.nullOutputStream()));
+                System.setErr(System.out);
+            }
             throw new Ended(status);
-        });
-        Exit.setHaltProcedure((status, message) -> {
-            throw new Ended(status);
-        });
+        };
+        Exit.setExitProcedure(end);
+        Exit.setHaltProcedure(end);
         BufferedReader in = new BufferedReader(new InputStreamReader(System.in));
         for (String line = in.readLine(); line != null; line = in.readLine()) {
             String[] parts = line.split("\t", -1);
@@ -38,6 +46,7 @@ public class Tools {
             PrintStream capture = new PrintStream(printed, true);
             System.setOut(capture);
             System.setErr(capture);
+            first = null;
             int status = 0;
             try {
                 String[] rest = Arrays.copyOfRange(parts, 2, parts.length);
@@ -53,7 +62,7 @@ public class Tools {
                 System.setOut(out);
                 System.setErr(err);
             }
-            out.println("== " + parts[0] + " " + status);
+            out.println("== " + parts[0] + " " + (first == null ? status : first));
             out.print(printed);
             out.println("\n==");
         }

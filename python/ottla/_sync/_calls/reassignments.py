@@ -28,8 +28,8 @@ class Reassignments(Topics, Configs, Cluster):
     ) -> results.ReassignmentPlan:
         """Plans which brokers are to hold the replicas of topics. Nothing is changed.
 
-        Each broker gets as many replicas and as many preferred leaders as the others. The replicas of a partition are on
-        different racks, where there are enough racks. Unlike `kafka-reassign-partitions.sh --generate`, the plan keeps
+        Each broker gets as many replicas and as many preferred leaders as the others. The replicas of a partition are
+        on different racks, if there are enough racks. Unlike `kafka-reassign-partitions.sh --generate`, the plan keeps
         replicas where they are if that is balanced.
 
         Args:

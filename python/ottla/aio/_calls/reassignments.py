@@ -27,8 +27,8 @@ class Reassignments(Topics, Configs, Cluster):
     ) -> results.ReassignmentPlan:
         """Plans which brokers are to hold the replicas of topics. Nothing is changed.
 
-        Each broker gets as many replicas and as many preferred leaders as the others. The replicas of a partition are on
-        different racks, where there are enough racks. Unlike `kafka-reassign-partitions.sh --generate`, the plan keeps
+        Each broker gets as many replicas and as many preferred leaders as the others. The replicas of a partition are
+        on different racks, if there are enough racks. Unlike `kafka-reassign-partitions.sh --generate`, the plan keeps
         replicas where they are if that is balanced.
 
         Args:
@@ -120,7 +120,9 @@ class Reassignments(Topics, Configs, Cluster):
         moving = await self.list_partition_reassignments(list(plan.reassignments), timeout=timeout)
         topics = sorted({move.topic for move in plan.moves})
         described = await self.describe_topics(topics, timeout=timeout)
-        now = {TopicPartition(topic.name, row.partition): row for topic in described.values() for row in topic.partitions}
+        now = {
+            TopicPartition(topic.name, row.partition): row for topic in described.values() for row in topic.partitions
+        }
         rows = reassigning.progress(plan.moves, moving, now)
         if not keep_throttle and not any(row.state == "moving" for row in rows):
             await self._unthrottle(topics, reassigning.brokers_of(plan.moves), timeout)
