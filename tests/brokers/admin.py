@@ -288,7 +288,7 @@ def page(found: dict[str, dict[str, str]]) -> str:
     rows = []
     for java, ours in [*OURS.items(), *((f"({name})", name) for name in BEYOND)]:
         shown = {column: found[column][ours] if ours else "not offered" for column in columns}
-        said = verdict(shown) if ours else "answered otherwise"
+        said = verdict(shown) if ours else "by other means"
         java_cell = "beyond Java" if java.startswith("(") else f"`{java}`"
         rows.append(
             f"| {java_cell} | {f'`{ours}`' if ours else 'none'} | {' | '.join(shown.values())} | {said} | {NOTES.get(ours, '')} |\n"
