@@ -34,6 +34,7 @@ MODULES = (
     "_calls/cluster",
     "_calls/configs",
     "_calls/groups",
+    "_calls/reassignments",
     "_calls/security",
     "_calls/topics",
     "_calls/transactions",

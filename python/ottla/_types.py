@@ -588,9 +588,12 @@ class TopicDescription(NamedTuple):
         id: Its id; None where brokers have none (before Kafka 2.8).
         internal: Whether it is one of Kafka's internal topics.
         partitions: Its partitions, in order.
+        authorized_operations: The operations on the topic that the client is authorized for, such as `"READ"`; None if
+            the call did not request them.
     """
 
     name: str
     id: uuid.UUID | None
     internal: bool
     partitions: list[PartitionInfo]
+    authorized_operations: frozenset[str] | None = None

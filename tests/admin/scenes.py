@@ -136,7 +136,109 @@ def tiered_offsets(admin: ottla.Admin, bootstrap: str) -> Any:
     return [admin.list_offsets({place: spec})[place].offset for spec in ("latest_tiered", "earliest_pending_upload")]
 
 
+@scene
+def topics_by_id(admin: ottla.Admin, bootstrap: str) -> Any:
+    topic, other = topic_of(admin, 2), topic_of(admin)
+    described = admin.describe_topics(topic, include_authorized_operations=True)[topic]
+    ids = {name: found.id for name, found in admin.describe_topics([topic, other]).items()}
+    unknown = uuid.UUID(int=5)
+    by_id = admin.describe_topics(ids[topic])
+    found = {
+        "operations": sorted(described.authorized_operations or []),
+        "not requested": by_id[ids[topic]].authorized_operations,
+        "described": by_id == {ids[topic]: described._replace(authorized_operations=None)},
+        "unknown": refusal(admin.describe_topics, unknown),
+        "one of two": refusal(admin.describe_topics, [unknown, ids[topic]]),
+        "delete unknown": refusal(admin.delete_topics, unknown),
+        "delete one of two": refusal(admin.delete_topics, [unknown, ids[other]]),
+    }
+    admin.delete_topics(ids[topic])
+    return found | {"gone": until(lambda: {topic, other} & set(admin.list_topics()), set())}
+
+
+@scene
+def pages_of_partitions(admin: ottla.Admin, bootstrap: str) -> Any:
+    """DescribeTopicPartitions, which returns topics in the order of their names, and a cursor."""
+    topic = topic_of(admin, 3)
+    other = topic + "-2"
+    admin.create_topics([ottla.NewTopic(other, 2, 1)])
+    until(lambda: other in admin.list_topics(), True)
+
+    def found(*names: str, cursor: tuple[str, int] | None = None, limit: int = 2000) -> Any:
+        place = None if cursor is None else {"topicName": cursor[0], "partitionIndex": cursor[1]}
+        message = {"topics": [{"name": name} for name in names], "responsePartitionLimit": limit, "cursor": place}
+        answer = admin.request("DescribeTopicPartitions", message)
+        following = answer["nextCursor"]
+        return [
+            (
+                row["name"].replace(topic, "t"),
+                row["errorCode"],
+                len(row["partitions"]),
+                row["topicAuthorizedOperations"],
+            )
+            for row in answer["topics"]
+        ], following and (following["topicName"].replace(topic, "t"), following["partitionIndex"])
+
+    row = admin.request("DescribeTopicPartitions", {"topics": [{"name": topic}]})["topics"][0]["partitions"][0]
+    return {
+        "fields": {name: value for name, value in row.items() if name not in {"leaderId", "replicaNodes", "isrNodes"}},
+        "all": found(other, topic, topic, "missing-topic", "wrong/name"),
+        "few": [found(topic, other, limit=limit) for limit in (-1, 0, 1, 2, 3, 4, 5)],
+        "from": [
+            found(topic, other, cursor=cursor)
+            for cursor in ((topic, 1), (topic, 7), (other, 0), (topic, -1), (topic + "-1", 0))
+        ],
+        "missing first": found("missing-topic", topic, limit=1),
+    }
+
+
 # --- configurations
+
+
+@scene
+def replaced_configs(admin: ottla.Admin, bootstrap: str) -> Any:
+    """AlterConfigs, which older clients send: what is left out returns to its default."""
+    topic, group = topic_of(admin), new("group")
+
+    def own(kind: str, name: str) -> Any:
+        rows = admin.describe_configs((kind, name))[ottla.ConfigResource(kind, name)]
+        return {row.name: row.value for row in rows if row.source in {"DYNAMIC_TOPIC_CONFIG", "DYNAMIC_GROUP_CONFIG"}}
+
+    def replaced(*resources: tuple[int, str, dict[str, str | None] | list[tuple[str, str]]], **options: Any) -> Any:
+        rows = []
+        for kind, name, configs in resources:
+            pairs = configs.items() if isinstance(configs, dict) else configs
+            listed = [{"name": key, "value": value} for key, value in pairs]
+            rows.append({"resourceType": kind, "resourceName": name, "configs": listed})
+        answer = admin.request("AlterConfigs", {"resources": rows, "validateOnly": False} | options)
+        return [row["errorCode"] for row in answer["responses"]]
+
+    first = replaced((2, topic, {"retention.ms": "1000", "compression.type": "zstd"}))
+    found = {
+        "first": (first, until(lambda: own("TOPIC", topic), {"compression.type": "zstd", "retention.ms": "1000"})),
+        "second": (
+            replaced((2, topic, {"retention.ms": "2"})),
+            until(lambda: own("TOPIC", topic), {"retention.ms": "2"}),
+        ),
+        "checked": replaced((2, topic, {"retention.ms": "3"}), validateOnly=True),
+        "no value": replaced((2, topic, {"retention.ms": None})),
+        "wrong name": replaced((2, topic, {"retention": "1"})),
+        "wrong value": replaced((2, topic, {"retention.ms": "soon"})),
+        "twice": replaced((2, topic, [("retention.ms", "1"), ("retention.ms", "2")])),
+        "one of two": replaced((2, "missing-topic", {}), (2, topic, {"retention.ms": "4"})),
+        "no name": replaced((2, "", {"retention.ms": "1"})),
+        "bad name": replaced((2, "a/b", {"retention.ms": "1"})),
+        "unknown kind": replaced((99, "a", {"retention.ms": "1"})),
+        "group": replaced((32, group, {"consumer.session.timeout.ms": "50000"})),
+        "of the group": until(lambda: own("GROUP", group), {"consumer.session.timeout.ms": "50000"}),
+        "wrong of a group": replaced((32, group, {"session": "1"})),
+        "all groups": replaced((32, "", {"consumer.session.timeout.ms": "50000"})),
+    }
+    found["after"] = until(lambda: own("TOPIC", topic), {"retention.ms": "4"})
+    resource = ("TOPIC", topic)
+    repeated = [ottla.AlterConfigOp("retention.ms", "5"), ottla.AlterConfigOp("retention.ms", "6")]
+    found["changed twice"] = refusal(admin.incremental_alter_configs, {resource: repeated})
+    return found | {"emptied": (replaced((2, topic, {})), until(lambda: own("TOPIC", topic), {}))}
 
 
 @scene
@@ -195,7 +297,7 @@ def topic_configs(admin: ottla.Admin, bootstrap: str) -> Any:
 def broker_and_group_configs(admin: ottla.Admin, bootstrap: str) -> Any:
     (node,) = admin.describe_cluster().nodes[:1]
     broker, group = ("BROKER", str(node.id)), ("GROUP", new("group"))
-    names = ["log.retention.hours", "num.partitions"]
+    names = ["message.max.bytes", "num.partitions"]
     rows = admin.describe_configs(broker, names=names)[ottla.ConfigResource(*broker)]
     admin.incremental_alter_configs({group: {"consumer.session.timeout.ms": "50000"}})
     own = lambda: [  # noqa: E731

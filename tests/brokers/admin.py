@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import uuid
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ import ottla
 from ottla.errors import KafkaError, UnsupportedError
 from ottla.testing import Broker
 from tests.brokers.running import running
+from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -96,10 +98,19 @@ OURS = {
 }
 
 # Calls that Java does not have.
-BEYOND = ("find_hanging_transactions", "lag", "list_topic_sizes", "request", "reset_group_offsets")
+BEYOND = (
+    "find_hanging_transactions",
+    "lag",
+    "list_topic_sizes",
+    "plan_reassignment",
+    "request",
+    "reset_group_offsets",
+    "start_reassignment",
+    "verify_reassignment",
+)
 
 NOTES = {
-    "": "not done: subscriptions name ottla's own metrics",
+    "": "brokers get the client's own metrics; a program's own metrics reach collectors by ottla.otel or on_metrics",
     "add_raft_voter": "the quorum is static: the call reaches it and is refused",
     "remove_raft_voter": "the quorum is static: the call reaches it and is refused",
     "unregister_controller": "of a controller that is not there",
@@ -132,14 +143,19 @@ def probes(admin: ottla.Admin, bootstrap: str) -> dict[str, Callable[[], object]
     rule = ottla.AclBinding("TOPIC", topic, "User:alice", "READ")
     voter = uuid.UUID(int=5)
 
-    def share_group() -> None:
-        admin.incremental_alter_configs({("GROUP", group): {"share.auto.offset.reset": "earliest"}})
+    def grow() -> None:
+        admin.create_partitions({topic: 2})
+        wait_until(lambda: len(admin.describe_topics(topic)[topic].partitions) == 2, "brokers know both partitions")
+
+    def add_user() -> None:
+        admin.alter_user_scram_credentials([ottla.ScramUpsertion(user, "SCRAM-SHA-256", "secret")])
+        wait_until(lambda: user in admin.describe_user_scram_credentials(), "brokers know the user")
 
     return {
         "create_topics": lambda: admin.create_topics(topic),
         "list_topics": admin.list_topics,
-        "describe_topics": lambda: admin.describe_topics(topic),
-        "create_partitions": lambda: admin.create_partitions({topic: 2}),
+        "describe_topics": lambda: admin.describe_topics(topic, include_authorized_operations=True),
+        "create_partitions": grow,
         "list_offsets": lambda: admin.list_offsets({place: "earliest", (topic, 1): "latest"}),
         "delete_records": lambda: admin.delete_records({place: 0}),
         "describe_producers": lambda: admin.describe_producers([place]),
@@ -163,9 +179,7 @@ def probes(admin: ottla.Admin, bootstrap: str) -> dict[str, Callable[[], object]
         "describe_acls": admin.describe_acls,
         "create_acls": lambda: admin.create_acls(rule),
         "delete_acls": lambda: admin.delete_acls(ottla.AclFilter()),
-        "alter_user_scram_credentials": lambda: admin.alter_user_scram_credentials(
-            [ottla.ScramUpsertion(user, "SCRAM-SHA-256", "secret")]
-        ),
+        "alter_user_scram_credentials": add_user,
         "describe_user_scram_credentials": lambda: admin.describe_user_scram_credentials(user),
         "alter_client_quotas": lambda: admin.alter_client_quotas([({"user": user}, {"producer_byte_rate": 1e6})]),
         "describe_client_quotas": lambda: admin.describe_client_quotas({"user": user}),
@@ -176,6 +190,9 @@ def probes(admin: ottla.Admin, bootstrap: str) -> dict[str, Callable[[], object]
         "elect_leaders": lambda: admin.elect_leaders("PREFERRED", [place]),
         "alter_partition_reassignments": lambda: admin.alter_partition_reassignments({place: [node]}),
         "list_partition_reassignments": admin.list_partition_reassignments,
+        "plan_reassignment": lambda: admin.plan_reassignment(topic),
+        "start_reassignment": lambda: admin.start_reassignment(admin.plan_reassignment(topic)),
+        "verify_reassignment": lambda: admin.verify_reassignment(admin.plan_reassignment(topic)),
         "describe_log_dirs": admin.describe_log_dirs,
         "describe_replica_log_dirs": lambda: admin.describe_replica_log_dirs([replica]),
         "alter_replica_log_dirs": lambda: admin.alter_replica_log_dirs(
@@ -250,6 +267,12 @@ def javas_names() -> set[str]:
     return {line.partition("(")[0].split()[-1] for line in lines} - {"create"}
 
 
+def commit() -> str:
+    """The commit that the table is about."""
+    command = ["git", "-C", str(PAGE.parent), "rev-parse", "--short", "HEAD"]
+    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout.strip()
+
+
 def verdict(row: dict[str, str]) -> str:
     """Whether the newest Kafka and the embedded broker do the same."""
     real, embedded = row["4.4.0"], row["embedded"]
@@ -264,15 +287,15 @@ def page(found: dict[str, dict[str, str]]) -> str:
     head = f"| Java | ours | {' | '.join(columns)} | verdict | note |\n|{'---|' * (len(columns) + 4)}\n"
     rows = []
     for java, ours in [*OURS.items(), *((f"({name})", name) for name in BEYOND)]:
-        shown = {column: found[column].get(ours, "") for column in columns}
-        said = verdict(shown) if ours else "missing"
+        shown = {column: found[column][ours] if ours else "not offered" for column in columns}
+        said = verdict(shown) if ours else "by other means"
         java_cell = "beyond Java" if java.startswith("(") else f"`{java}`"
         rows.append(
-            f"| {java_cell} | {f'`{ours}`' if ours else ''} | {' | '.join(shown.values())} | {said} | {NOTES.get(ours, '')} |\n"
+            f"| {java_cell} | {f'`{ours}`' if ours else 'none'} | {' | '.join(shown.values())} | {said} | {NOTES.get(ours, '')} |\n"
         )
     return (
-        "# Java's Admin and ours\n\n"
-        "Written by `python -m tests.brokers.admin`, which makes each call once on each broker. `done`: a result came.\n"
+        f"# Java's Admin and ours\n\n{datetime.now(UTC):%Y-%m-%d}, commit {commit()}. `python -m tests.brokers.admin --write`.\n\n"
+        "The command makes each call once on each broker. `done`: a result came.\n"
         "Otherwise Kafka's name of the error; `unsupported`: the release does not have it. Calls in depth, with partial\n"
         "results, denials and what is absent: `tests/admin/scenes.py` and `tests/integration/test_admin.py`.\n\n"
         + head

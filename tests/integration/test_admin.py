@@ -115,6 +115,36 @@ def test_replicas_move(start_kafka: Callable[..., Cluster]) -> None:
         assert (size.partitions, size.replicas) == (1, 2)
 
 
+def test_a_plan_is_carried_out_and_its_throttle_ends(start_kafka: Callable[..., Cluster]) -> None:
+    cluster = start_kafka(nodes=2)
+    bootstrap = cluster.st["bootstrap"]["PLAINTEXT"]
+    with ottla.Admin(bootstrap) as admin:
+        admin.create_topics([ottla.NewTopic("planned", 4, 1)])
+        with ottla.Producer(bootstrap) as producer:
+            for partition in range(4):
+                producer.send("planned", b"v" * 1000, partition=partition).result(30)
+        everything = admin.plan_reassignment("planned", brokers=[1])
+        admin.start_reassignment(everything)
+        wait_until(
+            lambda: {row.state for row in admin.verify_reassignment(everything)} <= {"done"}, "all replicas are on one"
+        )
+        plan = admin.plan_reassignment("planned", replication=2)
+        assert sorted(move.planned[0] for move in plan.moves) == [1, 1, 2, 2]
+        admin.start_reassignment(plan, throttle=1_000_000)
+        topic = admin.describe_configs(("TOPIC", "planned"), names=["leader.replication.throttled.replicas"])
+        ((row,),) = topic.values()
+        assert row.value == "0:1,1:1,2:1,3:1"
+        wait_until(lambda: {row.state for row in admin.verify_reassignment(plan)} == {"done"}, "the plan is done")
+
+        def throttles() -> set[str]:
+            found = admin.describe_configs([("TOPIC", "planned"), ("BROKER", "1"), ("BROKER", "2")])
+            rows = [row for rows in found.values() for row in rows if "throttled" in row.name]
+            return {row.name for row in rows if row.source.startswith("DYNAMIC")}
+
+        wait_until(lambda: not throttles(), "no throttle is left")
+        assert admin.plan_reassignment("planned").moves == []
+
+
 def test_what_an_old_broker_does_not_do(start_kafka: Callable[..., Cluster]) -> None:
     cluster = start_kafka(version="2.8.2")
     with ottla.Admin(cluster.st["bootstrap"]["PLAINTEXT"]) as admin:

@@ -58,10 +58,12 @@ const SPOKEN: &[(ApiKey, [(i16, i16); NAMES.len()])] = &[
     (ApiKey::ExpireDelegationToken, [NONE, NONE, NONE, NONE, NONE, (0, 0), (0, 1), (0, 2), (0, 2), (1, 2), (1, 2)]),
     (ApiKey::DescribeDelegationToken, [NONE, NONE, NONE, NONE, NONE, (0, 0), (0, 1), (0, 2), (0, 3), (1, 3), (1, 3)]),
     (ApiKey::DeleteGroups, [NONE, NONE, NONE, NONE, NONE, (0, 0), (0, 1), (0, 2), (0, 2), (0, 2), (0, 3)]),
+    (ApiKey::AlterConfigs, [NONE, NONE, NONE, NONE, (0, 0), (0, 0), (0, 1), (0, 2), (0, 2), (0, 2), (0, 2)]),
     (ApiKey::IncrementalAlterConfigs, [NONE, NONE, NONE, NONE, NONE, NONE, (0, 0), (0, 1), (0, 1), (0, 1), (0, 1)]),
     (ApiKey::OffsetDelete, [NONE, NONE, NONE, NONE, NONE, NONE, NONE, (0, 0), (0, 0), (0, 0), (0, 0)]),
-    (ApiKey::ConsumerGroupHeartbeat, [NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, (0, 1), (0, 1)]),
-    (ApiKey::ConsumerGroupDescribe, [NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, (0, 1), (0, 1)]),
+    // Brokers of 3.9 list these two, and reject them without the feature group.version.
+    (ApiKey::ConsumerGroupHeartbeat, [NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, (0, 0), (0, 1), (0, 1)]),
+    (ApiKey::ConsumerGroupDescribe, [NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, (0, 0), (0, 1), (0, 1)]),
     (ApiKey::DescribeClientQuotas, [NONE, NONE, NONE, NONE, NONE, NONE, NONE, (0, 1), (0, 1), (0, 1), (0, 1)]),
     (ApiKey::AlterClientQuotas, [NONE, NONE, NONE, NONE, NONE, NONE, NONE, (0, 1), (0, 1), (0, 1), (0, 1)]),
     (ApiKey::DescribeUserScramCredentials, [NONE, NONE, NONE, NONE, NONE, NONE, NONE, (0, 0), (0, 0), (0, 0), (0, 0)]),
@@ -91,6 +93,9 @@ const SPOKEN: &[(ApiKey, [(i16, i16); NAMES.len()])] = &[
     (ApiKey::AddRaftVoter, [NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, (0, 0), (0, 0), (0, 1)]),
     (ApiKey::RemoveRaftVoter, [NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, (0, 0), (0, 0), (0, 0)]),
     (ApiKey::StreamsGroupDescribe, [NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, (0, 1)]),
+    (ApiKey::DescribeTopicPartitions, [NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, (0, 0), (0, 0), (0, 0)]),
+    (ApiKey::StreamsGroupHeartbeat, [NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, (0, 1)]),
+    (ApiKey::StreamsGroupTopologyDescriptionUpdate, [NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, (0, 0)]),
     (ApiKey::ShareAcknowledge, [NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, (1, 2)]),
 ];
 

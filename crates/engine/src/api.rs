@@ -10,25 +10,26 @@ use ottla_protocol::messages::offset_fetch_request::OffsetFetchRequestTopic;
 use ottla_protocol::messages::{
     AddOffsetsToTxnRequest, AddOffsetsToTxnResponse, AddPartitionsToTxnRequest,
     AddPartitionsToTxnResponse, AddRaftVoterRequest, AddRaftVoterResponse,
-    AlterClientQuotasRequest, AlterClientQuotasResponse, AlterPartitionReassignmentsRequest,
-    AlterPartitionReassignmentsResponse, AlterReplicaLogDirsRequest, AlterReplicaLogDirsResponse,
-    AlterShareGroupOffsetsRequest, AlterShareGroupOffsetsResponse,
-    AlterUserScramCredentialsRequest, AlterUserScramCredentialsResponse, ApiVersionsRequest,
-    ApiVersionsResponse, ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse,
-    ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse, CreateAclsRequest,
-    CreateAclsResponse, CreateDelegationTokenRequest, CreateDelegationTokenResponse,
-    CreatePartitionsRequest, CreatePartitionsResponse, CreateTopicsRequest, CreateTopicsResponse,
-    DeleteAclsRequest, DeleteAclsResponse, DeleteGroupsRequest, DeleteGroupsResponse,
-    DeleteRecordsRequest, DeleteRecordsResponse, DeleteShareGroupOffsetsRequest,
-    DeleteShareGroupOffsetsResponse, DeleteTopicsRequest, DeleteTopicsResponse,
-    DescribeAclsRequest, DescribeAclsResponse, DescribeClientQuotasRequest,
-    DescribeClientQuotasResponse, DescribeClusterRequest, DescribeClusterResponse,
-    DescribeConfigsRequest, DescribeConfigsResponse, DescribeDelegationTokenRequest,
-    DescribeDelegationTokenResponse, DescribeGroupsRequest, DescribeGroupsResponse,
-    DescribeLogDirsRequest, DescribeLogDirsResponse, DescribeProducersRequest,
-    DescribeProducersResponse, DescribeQuorumRequest, DescribeQuorumResponse,
-    DescribeShareGroupOffsetsRequest, DescribeShareGroupOffsetsResponse,
-    DescribeTransactionsRequest, DescribeTransactionsResponse, DescribeUserScramCredentialsRequest,
+    AlterClientQuotasRequest, AlterClientQuotasResponse, AlterConfigsRequest, AlterConfigsResponse,
+    AlterPartitionReassignmentsRequest, AlterPartitionReassignmentsResponse,
+    AlterReplicaLogDirsRequest, AlterReplicaLogDirsResponse, AlterShareGroupOffsetsRequest,
+    AlterShareGroupOffsetsResponse, AlterUserScramCredentialsRequest,
+    AlterUserScramCredentialsResponse, ApiVersionsRequest, ApiVersionsResponse,
+    ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse, ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse, CreateAclsRequest, CreateAclsResponse,
+    CreateDelegationTokenRequest, CreateDelegationTokenResponse, CreatePartitionsRequest,
+    CreatePartitionsResponse, CreateTopicsRequest, CreateTopicsResponse, DeleteAclsRequest,
+    DeleteAclsResponse, DeleteGroupsRequest, DeleteGroupsResponse, DeleteRecordsRequest,
+    DeleteRecordsResponse, DeleteShareGroupOffsetsRequest, DeleteShareGroupOffsetsResponse,
+    DeleteTopicsRequest, DeleteTopicsResponse, DescribeAclsRequest, DescribeAclsResponse,
+    DescribeClientQuotasRequest, DescribeClientQuotasResponse, DescribeClusterRequest,
+    DescribeClusterResponse, DescribeConfigsRequest, DescribeConfigsResponse,
+    DescribeDelegationTokenRequest, DescribeDelegationTokenResponse, DescribeGroupsRequest,
+    DescribeGroupsResponse, DescribeLogDirsRequest, DescribeLogDirsResponse,
+    DescribeProducersRequest, DescribeProducersResponse, DescribeQuorumRequest,
+    DescribeQuorumResponse, DescribeShareGroupOffsetsRequest, DescribeShareGroupOffsetsResponse,
+    DescribeTopicPartitionsRequest, DescribeTopicPartitionsResponse, DescribeTransactionsRequest,
+    DescribeTransactionsResponse, DescribeUserScramCredentialsRequest,
     DescribeUserScramCredentialsResponse, ElectLeadersRequest, ElectLeadersResponse, EndTxnRequest,
     EndTxnResponse, ExpireDelegationTokenRequest, ExpireDelegationTokenResponse, FetchRequest,
     FetchResponse, FindCoordinatorRequest, FindCoordinatorResponse,
@@ -47,10 +48,10 @@ use ottla_protocol::messages::{
     ShareAcknowledgeRequest, ShareAcknowledgeResponse, ShareFetchRequest, ShareFetchResponse,
     ShareGroupDescribeRequest, ShareGroupDescribeResponse, ShareGroupHeartbeatRequest,
     ShareGroupHeartbeatResponse, StreamsGroupDescribeRequest, StreamsGroupDescribeResponse,
-    SyncGroupRequest, SyncGroupResponse, TxnOffsetCommitRequest, TxnOffsetCommitResponse,
-    UnregisterBrokerRequest, UnregisterBrokerResponse, UnregisterControllerRequest,
-    UnregisterControllerResponse, UpdateFeaturesRequest, UpdateFeaturesResponse,
-    WriteTxnMarkersRequest, WriteTxnMarkersResponse,
+    StreamsGroupHeartbeatRequest, StreamsGroupHeartbeatResponse, SyncGroupRequest,
+    SyncGroupResponse, TxnOffsetCommitRequest, TxnOffsetCommitResponse, UnregisterBrokerRequest,
+    UnregisterBrokerResponse, UnregisterControllerRequest, UnregisterControllerResponse,
+    UpdateFeaturesRequest, UpdateFeaturesResponse, WriteTxnMarkersRequest, WriteTxnMarkersResponse,
 };
 use ottla_protocol::{ApiKey, DecodeError, EncodeError, Frame};
 use rustc_hash::FxHashMap;
@@ -206,10 +207,13 @@ apis! {
     CreatePartitions: CreatePartitionsRequest => CreatePartitionsResponse, 0..=3, throttles from 2;
     DeleteRecords: DeleteRecordsRequest => DeleteRecordsResponse, 0..=2, throttles from 1;
     DescribeConfigs: DescribeConfigsRequest => DescribeConfigsResponse, 0..=4, throttles from 2;
+    AlterConfigs: AlterConfigsRequest => AlterConfigsResponse, 0..=2, throttles from 1;
     IncrementalAlterConfigs: IncrementalAlterConfigsRequest => IncrementalAlterConfigsResponse, 0..=1, throttles from 0;
     ListConfigResources: ListConfigResourcesRequest => ListConfigResourcesResponse, 0..=1, throttles from 0;
     ShareGroupDescribe: ShareGroupDescribeRequest => ShareGroupDescribeResponse, 1..=1, throttles from 1;
     StreamsGroupDescribe: StreamsGroupDescribeRequest => StreamsGroupDescribeResponse, 0..=1, throttles from 0;
+    StreamsGroupHeartbeat: StreamsGroupHeartbeatRequest => StreamsGroupHeartbeatResponse, 0..=1, throttles from 0;
+    DescribeTopicPartitions: DescribeTopicPartitionsRequest => DescribeTopicPartitionsResponse, 0..=0, throttles from 0;
     DeleteGroups: DeleteGroupsRequest => DeleteGroupsResponse, 0..=3, throttles from 1;
     OffsetDelete: OffsetDeleteRequest => OffsetDeleteResponse, 0..=0, throttles from 0;
     DescribeShareGroupOffsets: DescribeShareGroupOffsetsRequest => DescribeShareGroupOffsetsResponse, 0..=1, throttles from 0;

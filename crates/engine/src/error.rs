@@ -152,6 +152,8 @@ pub enum Item {
     Number(i64),
     /// Nothing, as a part of an item.
     Nothing,
+    /// A topic by its id.
+    TopicId([u8; 16]),
     /// A partition of a topic.
     Partition(Arc<str>, i32),
     /// Several parts.
@@ -267,6 +269,12 @@ impl Error {
     #[must_use]
     pub fn transactional_id_is(self, id: &Arc<str>) -> Error {
         self.subject_is("transactional id", id)
+    }
+
+    /// Names the id of the topic.
+    #[must_use]
+    pub(crate) fn topic_id_is(self, id: &Arc<str>) -> Error {
+        self.subject_is("topic with the id", id)
     }
 
     fn subject_is(mut self, what: &'static str, name: &Arc<str>) -> Error {

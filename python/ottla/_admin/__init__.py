@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     )
     from ottla._admin.log_dirs import LogDir, LogDirReplica, ReplicaLogDir, TopicPartitionReplica, TopicSize
     from ottla._admin.partitions import ListedOffset, NewPartitions, PartitionReassignment
+    from ottla._admin.reassigning import ReassignmentPlan, ReassignmentProgress, ReplicaMove
     from ottla._admin.transactions import HangingTransaction
     from ottla._admin.users import ClientQuota, ScramCredential, ScramDeletion, ScramUpsertion
     from ottla._rows import Rows
@@ -56,7 +57,10 @@ __all__ = [
     "QuorumNode",
     "QuorumReplica",
     "RaftEndpoint",
+    "ReassignmentPlan",
+    "ReassignmentProgress",
     "ReplicaLogDir",
+    "ReplicaMove",
     "Rows",
     "ScramCredential",
     "ScramDeletion",
@@ -97,6 +101,7 @@ _HOMES = {
     ),
     "log_dirs": ("LogDir", "LogDirReplica", "ReplicaLogDir", "TopicPartitionReplica", "TopicSize"),
     "partitions": ("ListedOffset", "NewPartitions", "PartitionReassignment"),
+    "reassigning": ("ReassignmentPlan", "ReassignmentProgress", "ReplicaMove"),
     "transactions": ("HangingTransaction",),
     "users": ("ClientQuota", "ScramCredential", "ScramDeletion", "ScramUpsertion"),
 }

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from ottla._later import uuid
 from ottla._types import OffsetAndMetadata, TopicPartition
 from ottla.errors import ArgumentError
 
@@ -59,6 +60,15 @@ def milliseconds_of(time: datetime) -> int:
     if time.tzinfo is None:
         raise ArgumentError(f"{time.isoformat()} has no time zone: say datetime.now(UTC), or datetime(..., tzinfo=UTC)")
     return round(time.timestamp() * 1000)
+
+
+def topics(given: str | uuid.UUID | Iterable[str | uuid.UUID]) -> list[SimpleNamespace]:
+    """Get topics by name or id: one, or several."""
+    listed = [given] if isinstance(given, str) or hasattr(given, "bytes") else given
+    return [
+        SimpleNamespace(name=each, id=b"") if isinstance(each, str) else SimpleNamespace(name=None, id=each.bytes)
+        for each in listed
+    ]
 
 
 def pair(partition: Partition) -> SimpleNamespace:

@@ -14,16 +14,14 @@ from ottla._hints import ConfigValue, Servers, keywords
 from ottla._later import uuid
 from ottla._metrics import Metrics, check_callback
 from ottla._numbers import after
-from ottla._sync._calls.cluster import Cluster
-from ottla._sync._calls.configs import Configs
 from ottla._sync._calls.groups import Groups
+from ottla._sync._calls.reassignments import Reassignments
 from ottla._sync._calls.security import Security
-from ottla._sync._calls.topics import Topics
 from ottla._sync._calls.transactions import Transactions
 from ottla._sync._closing import disconnect
 
 
-class Admin(Topics, Configs, Groups, Transactions, Security, Cluster):
+class Admin(Reassignments, Groups, Transactions, Security):
     """Manages a cluster: its topics, groups, configurations, users and brokers. Threads may share it.
 
     Args:

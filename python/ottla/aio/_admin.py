@@ -13,11 +13,9 @@ from ottla._hints import ConfigValue, Servers, keywords
 from ottla._later import uuid
 from ottla._metrics import Metrics, check_callback
 from ottla._numbers import after
-from ottla.aio._calls.cluster import Cluster
-from ottla.aio._calls.configs import Configs
 from ottla.aio._calls.groups import Groups
+from ottla.aio._calls.reassignments import Reassignments
 from ottla.aio._calls.security import Security
-from ottla.aio._calls.topics import Topics
 from ottla.aio._calls.transactions import Transactions
 from ottla.aio._closing import disconnect, ended
 
@@ -26,7 +24,7 @@ from ottla.aio._reporting import Reports
 from ottla.aio._sasl import with_loop
 
 
-class Admin(Topics, Configs, Groups, Transactions, Security, Cluster):
+class Admin(Reassignments, Groups, Transactions, Security):
     """Manages a cluster: its topics, groups, configurations, users and brokers, for asyncio. Tasks may share it.
 
     Args:

@@ -19,6 +19,9 @@ impl Api for ConsumerGroupDescribeRequest {
     const HANDLED: Versions = Versions { min: 0, max: 1 };
 
     fn answer(self, cx: &Cx<'_>) -> Outcome<ConsumerGroupDescribeResponse> {
+        if cx.core.release().group_version().is_none() {
+            return Outcome::Answer(self.refuse(cx.version, ErrorCode::UNSUPPORTED_VERSION));
+        }
         let describe = |group: &Str| {
             let mut answer = match describe(cx, group) {
                 Ok(described) => described,

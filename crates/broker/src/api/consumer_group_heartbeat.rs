@@ -22,6 +22,9 @@ impl Api for ConsumerGroupHeartbeatRequest {
     const HANDLED: Versions = Versions { min: 0, max: 1 };
 
     fn answer(self, cx: &Cx<'_>) -> Outcome<ConsumerGroupHeartbeatResponse> {
+        if cx.core.release().group_version().is_none() {
+            return Outcome::Answer(self.refuse(cx.version, ErrorCode::UNSUPPORTED_VERSION));
+        }
         if let Err(code) = cx.check_group(Operation::Read, &self.group_id) {
             return Outcome::Answer(self.refuse(cx.version, code));
         }

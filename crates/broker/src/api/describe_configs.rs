@@ -43,7 +43,8 @@ fn describe(
 ) -> Result<Vec<DescribeConfigsResourceResult>, (ErrorCode, String)> {
     let settings = &cx.core.settings;
     let name = &*resource.resource_name;
-    let shown = |(key, value, source)| row(cx.version, request, key, value, source);
+    let shown = |(key, value, source)| row(cx.version, request, key, value, source, None);
+    let inherited = |key: &Key| settings.inherited(key.name, resource.resource_type == GROUP);
     let wanted = |key: &Key| {
         let keys = resource.configuration_keys.as_ref();
         keys.is_none_or(|keys| keys.is_empty() || keys.iter().any(|wanted| **wanted == *key.name))
@@ -61,10 +62,9 @@ fn describe(
             Ok(settings
                 .topic_rows(&topic.values)
                 .filter(|(key, ..)| wanted(key))
-                .map(shown)
-                .map(|row| DescribeConfigsResourceResult {
+                .map(|(key, value, source)| DescribeConfigsResourceResult {
                     read_only: false,
-                    ..row
+                    ..row(cx.version, request, key, value, source, inherited(key))
                 })
                 .collect())
         }
@@ -73,7 +73,7 @@ fn describe(
             let rows = settings.group_rows(&own).filter(|(key, ..)| wanted(key));
             let rows = rows.map(|(key, value, source)| DescribeConfigsResourceResult {
                 read_only: false,
-                ..row(cx.version, request, key, &value, source)
+                ..row(cx.version, request, key, &value, source, inherited(key))
             });
             Ok(rows.collect())
         }
@@ -101,19 +101,25 @@ fn row(
     key: &Key,
     value: &str,
     source: ConfigSource,
+    inherited: Option<(&'static str, Option<&str>, &'static str)>,
 ) -> DescribeConfigsResourceResult {
-    let synonym = |value: &str, source: ConfigSource| DescribeConfigsSynonym {
-        name: Str::from_static(key.name),
+    let synonym = |name, value: &str, source: ConfigSource| DescribeConfigsSynonym {
+        name: Str::from_static(name),
         value: Some(value.into()),
         source: source as i8,
         ..Default::default()
     };
     let mut synonyms = Vec::new();
     if request.include_synonyms {
-        synonyms.push(synonym(value, source));
-        if source != ConfigSource::Default {
-            synonyms.push(synonym(key.default, ConfigSource::Default));
+        let (name, set, default) = inherited.unwrap_or((key.name, None, key.default));
+        let is_own = inherited.is_none() || source != ConfigSource::Broker;
+        if is_own && source != ConfigSource::Default {
+            synonyms.push(synonym(key.name, value, source));
         }
+        if let Some(set) = set {
+            synonyms.push(synonym(name, set, ConfigSource::Broker));
+        }
+        synonyms.push(synonym(name, default, ConfigSource::Default));
     }
     DescribeConfigsResourceResult {
         name: Str::from_static(key.name),

@@ -7,13 +7,13 @@ use ottla_protocol::messages::incremental_alter_configs_response::AlterConfigsRe
 use ottla_protocol::messages::{IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse};
 use ottla_protocol::{ErrorCode, Versions};
 
+use super::config_changes::{GROUP, Rejected, TOPIC, repeated};
 use super::{Api, Cx, Outcome};
-use crate::config::{TOPIC_KEYS, ValueType, group_key};
+use crate::config::{TOPIC_KEYS, ValueType, Values, group_key};
 use crate::group::OwnSettings;
 use crate::security::acl::{Operation, Resource};
+use crate::topics::check_name;
 
-const TOPIC: i8 = 2;
-const GROUP: i8 = 32;
 const SET: i8 = 0;
 const DELETE: i8 = 1;
 const APPEND: i8 = 2;
@@ -23,8 +23,15 @@ impl Api for IncrementalAlterConfigsRequest {
     const HANDLED: Versions = Versions { min: 0, max: 1 };
 
     fn answer(self, cx: &Cx<'_>) -> Outcome<IncrementalAlterConfigsResponse> {
-        let respond = |resource: &AlterConfigsResource| {
-            let altered = alter(cx, resource, self.validate_only);
+        let named = self.resources.iter().map(|resource| {
+            let settings = resource.configs.iter().map(|config| &*config.name);
+            let name = &*resource.resource_name;
+            (resource.resource_type, name, settings.collect())
+        });
+        let checked = repeated(&named.collect::<Vec<_>>());
+        let rows = self.resources.iter().zip(checked);
+        let responses = rows.map(|(resource, checked)| {
+            let altered = checked.and_then(|()| alter(cx, resource, self.validate_only));
             let (code, message) = match altered {
                 Ok(()) => (ErrorCode::NONE, None),
                 Err((code, message)) => (code, Some(message.into())),
@@ -36,38 +43,43 @@ impl Api for IncrementalAlterConfigsRequest {
                 resource_name: resource.resource_name.clone(),
                 ..Default::default()
             }
-        };
+        });
         Outcome::Answer(IncrementalAlterConfigsResponse {
-            responses: self.resources.iter().map(respond).collect(),
+            responses: responses.collect(),
             ..Default::default()
         })
     }
 }
 
-fn alter(
-    cx: &Cx<'_>,
-    resource: &AlterConfigsResource,
-    validate_only: bool,
-) -> Result<(), (ErrorCode, String)> {
-    let name = &*resource.resource_name;
-    if resource.resource_type == TOPIC {
-        return alter_topic(cx, resource, validate_only);
-    }
-    if resource.resource_type != GROUP {
-        let message = "this broker changes the settings of topics and groups only";
-        return Err((ErrorCode::INVALID_REQUEST, message.to_owned()));
-    }
-    let allowed = cx.check(Operation::AlterConfigs, Resource::group(name));
+/// Whether the client may change the settings of this resource, and this broker can.
+pub(super) fn check_resource(cx: &Cx<'_>, kind: i8, name: &str) -> Result<(), Rejected> {
+    let resource = match kind {
+        TOPIC => Resource::topic(name),
+        GROUP => Resource::group(name),
+        _ => {
+            let message = "this broker changes the settings of topics and groups only";
+            return Err((ErrorCode::INVALID_REQUEST, message.to_owned()));
+        }
+    };
+    let allowed = cx.check(Operation::AlterConfigs, resource);
     allowed.map_err(|code| (code, code.name().to_owned()))?;
     if name.is_empty() {
-        let message =
-            "the settings of all groups are the broker's: group.consumer.* and group.share.*";
+        let message = match kind {
+            TOPIC => "the settings of all topics are the broker's: log.*",
+            _ => "the settings of all groups are the broker's: group.consumer.* and group.share.*",
+        };
         return Err((ErrorCode::INVALID_REQUEST, message.to_owned()));
     }
-    let mut own = cx.core.group_settings.of(name);
-    for config in &resource.configs {
-        apply(&mut own, config)?;
-    }
+    Ok(())
+}
+
+/// Gives a group these settings in place of those that it has.
+pub(super) fn set_group(
+    cx: &Cx<'_>,
+    name: &str,
+    own: OwnSettings,
+    validate_only: bool,
+) -> Result<(), Rejected> {
     let checked = cx.core.settings.check_group(&own);
     checked.map_err(|what| (ErrorCode::INVALID_CONFIG, what))?;
     if !validate_only {
@@ -76,17 +88,56 @@ fn alter(
     Ok(())
 }
 
+/// Gives a topic these settings in place of those that it has. They hold at once.
+pub(super) fn set_topic(
+    cx: &Cx<'_>,
+    name: &str,
+    values: Values,
+    validate_only: bool,
+) -> Result<(), Rejected> {
+    topic_values(cx, name)?;
+    if validate_only {
+        return Ok(());
+    }
+    let altered = cx.core.alter_topic(name, values);
+    altered.map_err(|error| (error.code, error.message))
+}
+
+/// The settings that a topic has.
+fn topic_values(cx: &Cx<'_>, name: &str) -> Result<Values, Rejected> {
+    if check_name(name).is_err() {
+        let code = ErrorCode::INVALID_TOPIC_EXCEPTION;
+        return Err((code, format!("no topic can have the name \"{name}\"")));
+    }
+    let missing = |code| (code, format!("there is no topic \"{name}\""));
+    Ok(cx.core.topic(name).map_err(missing)?.values.clone())
+}
+
+fn alter(
+    cx: &Cx<'_>,
+    resource: &AlterConfigsResource,
+    validate_only: bool,
+) -> Result<(), Rejected> {
+    let (kind, name) = (resource.resource_type, &*resource.resource_name);
+    check_resource(cx, kind, name)?;
+    if kind == TOPIC {
+        return alter_topic(cx, resource, validate_only);
+    }
+    let mut own = cx.core.group_settings.of(name);
+    for config in &resource.configs {
+        apply(&mut own, config)?;
+    }
+    set_group(cx, name, own, validate_only)
+}
+
 /// The settings of a topic, which hold at once.
 fn alter_topic(
     cx: &Cx<'_>,
     resource: &AlterConfigsResource,
     validate_only: bool,
-) -> Result<(), (ErrorCode, String)> {
+) -> Result<(), Rejected> {
     let name = &*resource.resource_name;
-    let allowed = cx.check(Operation::AlterConfigs, Resource::topic(name));
-    allowed.map_err(|code| (code, code.name().to_owned()))?;
-    let missing = |code| (code, format!("there is no topic \"{name}\""));
-    let mut values = cx.core.topic(name).map_err(missing)?.values.clone();
+    let mut values = topic_values(cx, name)?;
     for config in &resource.configs {
         let key = &*config.name;
         let value = match (config.config_operation, config.value.as_deref()) {
@@ -118,11 +169,7 @@ fn alter_topic(
         let set = values.set(TOPIC_KEYS, key, &value);
         set.map_err(|what| (ErrorCode::INVALID_CONFIG, what))?;
     }
-    if validate_only {
-        return Ok(());
-    }
-    let altered = cx.core.alter_topic(name, values);
-    altered.map_err(|error| (error.code, error.message))
+    set_topic(cx, name, values, validate_only)
 }
 
 /// A list with these items more, or less.
@@ -144,7 +191,7 @@ fn listed(current: &str, items: &str, adds: bool) -> String {
     all.join(",")
 }
 
-fn apply(own: &mut OwnSettings, config: &AlterableConfig) -> Result<(), (ErrorCode, String)> {
+fn apply(own: &mut OwnSettings, config: &AlterableConfig) -> Result<(), Rejected> {
     let name = &*config.name;
     match (config.config_operation, config.value.as_deref()) {
         (SET, Some(value)) => {

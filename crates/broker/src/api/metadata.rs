@@ -128,7 +128,11 @@ fn by_name(cx: &Cx<'_>, name: &str, may_make: bool) -> Result<Arc<Topic>, ErrorC
     }
 }
 
-fn found(topic: &Topic, up: &[i32], topic_authorized_operations: i32) -> MetadataResponseTopic {
+pub(super) fn found(
+    topic: &Topic,
+    up: &[i32],
+    topic_authorized_operations: i32,
+) -> MetadataResponseTopic {
     let partition = |(index, replica): (usize, &Arc<Mutex<Replica>>)| {
         let replica = replica.lock();
         let standing = replica.standing();

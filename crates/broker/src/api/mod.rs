@@ -7,11 +7,13 @@ mod acls;
 mod add_offsets_to_txn;
 mod add_partitions_to_txn;
 mod alter_client_quotas;
+mod alter_configs;
 mod alter_partition_reassignments;
 mod alter_replica_log_dirs;
 mod alter_share_group_offsets;
 mod alter_user_scram_credentials;
 mod api_versions;
+mod config_changes;
 mod consumer_group_describe;
 mod consumer_group_heartbeat;
 mod coordinated;
@@ -33,6 +35,7 @@ mod describe_groups;
 mod describe_log_dirs;
 mod describe_producers;
 mod describe_share_group_offsets;
+mod describe_topic_partitions;
 mod describe_transactions;
 mod describe_user_scram_credentials;
 mod elect_leaders;
@@ -68,6 +71,7 @@ mod share_group_describe;
 mod share_group_heartbeat;
 mod shared;
 mod streams_group_describe;
+mod streams_group_heartbeat;
 mod sync_group;
 #[cfg(test)]
 mod tests;
@@ -85,15 +89,15 @@ use bytes::Bytes;
 use ottla_protocol::header::{self, RequestHeader};
 use ottla_protocol::messages::{
     AddOffsetsToTxnRequest, AddPartitionsToTxnRequest, AddRaftVoterRequest,
-    AlterClientQuotasRequest, AlterPartitionReassignmentsRequest, AlterReplicaLogDirsRequest,
-    AlterShareGroupOffsetsRequest, AlterUserScramCredentialsRequest, ApiVersionsRequest,
-    ConsumerGroupDescribeRequest, ConsumerGroupHeartbeatRequest, CreateAclsRequest,
-    CreateDelegationTokenRequest, CreatePartitionsRequest, CreateTopicsRequest, DeleteAclsRequest,
-    DeleteGroupsRequest, DeleteRecordsRequest, DeleteShareGroupOffsetsRequest, DeleteTopicsRequest,
-    DescribeAclsRequest, DescribeClientQuotasRequest, DescribeClusterRequest,
+    AlterClientQuotasRequest, AlterConfigsRequest, AlterPartitionReassignmentsRequest,
+    AlterReplicaLogDirsRequest, AlterShareGroupOffsetsRequest, AlterUserScramCredentialsRequest,
+    ApiVersionsRequest, ConsumerGroupDescribeRequest, ConsumerGroupHeartbeatRequest,
+    CreateAclsRequest, CreateDelegationTokenRequest, CreatePartitionsRequest, CreateTopicsRequest,
+    DeleteAclsRequest, DeleteGroupsRequest, DeleteRecordsRequest, DeleteShareGroupOffsetsRequest,
+    DeleteTopicsRequest, DescribeAclsRequest, DescribeClientQuotasRequest, DescribeClusterRequest,
     DescribeConfigsRequest, DescribeDelegationTokenRequest, DescribeGroupsRequest,
     DescribeLogDirsRequest, DescribeProducersRequest, DescribeQuorumRequest,
-    DescribeShareGroupOffsetsRequest, DescribeTransactionsRequest,
+    DescribeShareGroupOffsetsRequest, DescribeTopicPartitionsRequest, DescribeTransactionsRequest,
     DescribeUserScramCredentialsRequest, ElectLeadersRequest, EndTxnRequest,
     ExpireDelegationTokenRequest, FetchRequest, FindCoordinatorRequest,
     GetTelemetrySubscriptionsRequest, HeartbeatRequest, IncrementalAlterConfigsRequest,
@@ -103,9 +107,10 @@ use ottla_protocol::messages::{
     OffsetFetchRequest, OffsetForLeaderEpochRequest, ProduceRequest, PushTelemetryRequest,
     RemoveRaftVoterRequest, RenewDelegationTokenRequest, SaslAuthenticateRequest,
     SaslHandshakeRequest, ShareAcknowledgeRequest, ShareFetchRequest, ShareGroupDescribeRequest,
-    ShareGroupHeartbeatRequest, StreamsGroupDescribeRequest, SyncGroupRequest,
-    TxnOffsetCommitRequest, UnregisterBrokerRequest, UnregisterControllerRequest,
-    UpdateFeaturesRequest, WriteTxnMarkersRequest,
+    ShareGroupHeartbeatRequest, StreamsGroupDescribeRequest, StreamsGroupHeartbeatRequest,
+    StreamsGroupTopologyDescriptionUpdateRequest, SyncGroupRequest, TxnOffsetCommitRequest,
+    UnregisterBrokerRequest, UnregisterControllerRequest, UpdateFeaturesRequest,
+    WriteTxnMarkersRequest,
 };
 use ottla_protocol::refusal::{Refusal, Refuse};
 use ottla_protocol::{ApiKey, ErrorCode, Frame, Reader, Response, Str, Versions};
@@ -565,6 +570,10 @@ apis! {
     UnregisterController => UnregisterControllerRequest,
     UpdateFeatures => UpdateFeaturesRequest,
     StreamsGroupDescribe => StreamsGroupDescribeRequest,
+    AlterConfigs => AlterConfigsRequest,
+    DescribeTopicPartitions => DescribeTopicPartitionsRequest,
+    StreamsGroupHeartbeat => StreamsGroupHeartbeatRequest,
+    StreamsGroupTopologyDescriptionUpdate => StreamsGroupTopologyDescriptionUpdateRequest,
 }
 
 /// The operations that there are on a resource, as bits (KIP-430).

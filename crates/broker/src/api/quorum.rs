@@ -146,7 +146,7 @@ impl Api for UnregisterControllerRequest {
             self.controller_id
         );
         Outcome::Answer(UnregisterControllerResponse {
-            error_code: ErrorCode::BROKER_ID_NOT_REGISTERED.0,
+            error_code: ErrorCode::CONTROLLER_ID_NOT_REGISTERED.0,
             error_message: Some(text.into()),
             ..Default::default()
         })

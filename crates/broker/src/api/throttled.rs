@@ -3,17 +3,18 @@
 use bytes::Bytes;
 use ottla_protocol::messages::{
     AddOffsetsToTxnResponse, AddPartitionsToTxnResponse, AddRaftVoterResponse,
-    AlterClientQuotasResponse, AlterPartitionReassignmentsResponse, AlterReplicaLogDirsResponse,
-    AlterShareGroupOffsetsResponse, AlterUserScramCredentialsResponse, ApiVersionsResponse,
-    ConsumerGroupDescribeResponse, ConsumerGroupHeartbeatResponse, CreateAclsResponse,
-    CreateDelegationTokenResponse, CreatePartitionsResponse, CreateTopicsResponse,
-    DeleteAclsResponse, DeleteGroupsResponse, DeleteRecordsResponse,
+    AlterClientQuotasResponse, AlterConfigsResponse, AlterPartitionReassignmentsResponse,
+    AlterReplicaLogDirsResponse, AlterShareGroupOffsetsResponse, AlterUserScramCredentialsResponse,
+    ApiVersionsResponse, ConsumerGroupDescribeResponse, ConsumerGroupHeartbeatResponse,
+    CreateAclsResponse, CreateDelegationTokenResponse, CreatePartitionsResponse,
+    CreateTopicsResponse, DeleteAclsResponse, DeleteGroupsResponse, DeleteRecordsResponse,
     DeleteShareGroupOffsetsResponse, DeleteTopicsResponse, DescribeAclsResponse,
     DescribeClientQuotasResponse, DescribeClusterResponse, DescribeConfigsResponse,
     DescribeDelegationTokenResponse, DescribeGroupsResponse, DescribeLogDirsResponse,
     DescribeProducersResponse, DescribeQuorumResponse, DescribeShareGroupOffsetsResponse,
-    DescribeTransactionsResponse, DescribeUserScramCredentialsResponse, ElectLeadersResponse,
-    EndTxnResponse, ExpireDelegationTokenResponse, FetchResponse, FindCoordinatorResponse,
+    DescribeTopicPartitionsResponse, DescribeTransactionsResponse,
+    DescribeUserScramCredentialsResponse, ElectLeadersResponse, EndTxnResponse,
+    ExpireDelegationTokenResponse, FetchResponse, FindCoordinatorResponse,
     GetTelemetrySubscriptionsResponse, HeartbeatResponse, IncrementalAlterConfigsResponse,
     InitProducerIdResponse, JoinGroupResponse, LeaveGroupResponse, ListConfigResourcesResponse,
     ListGroupsResponse, ListOffsetsResponse, ListPartitionReassignmentsResponse,
@@ -22,6 +23,7 @@ use ottla_protocol::messages::{
     RemoveRaftVoterResponse, RenewDelegationTokenResponse, SaslAuthenticateResponse,
     SaslHandshakeResponse, ShareAcknowledgeResponse, ShareFetchResponse,
     ShareGroupDescribeResponse, ShareGroupHeartbeatResponse, StreamsGroupDescribeResponse,
+    StreamsGroupHeartbeatResponse, StreamsGroupTopologyDescriptionUpdateResponse,
     SyncGroupResponse, TxnOffsetCommitResponse, UnregisterBrokerResponse,
     UnregisterControllerResponse, UpdateFeaturesResponse, WriteTxnMarkersResponse,
 };
@@ -54,6 +56,10 @@ macro_rules! throttled {
 }
 
 throttled! {
+    AlterConfigsResponse,
+    DescribeTopicPartitionsResponse,
+    StreamsGroupHeartbeatResponse,
+    StreamsGroupTopologyDescriptionUpdateResponse,
     ListConfigResourcesResponse,
     DescribeLogDirsResponse,
     AlterReplicaLogDirsResponse,

@@ -430,6 +430,18 @@ impl Settings {
         }
     }
 
+    /// The broker's setting that a topic's or a group's setting inherits: its name, what is set for it, and its default.
+    pub(crate) fn inherited(
+        &self,
+        name: &str,
+        is_group: bool,
+    ) -> Option<(&'static str, Option<&str>, &'static str)> {
+        let all = if is_group { GROUP_INHERITED } else { INHERITED };
+        let (_, of_broker) = all.iter().find(|(own, _)| *own == name)?;
+        let set = self.values.set_value(of_broker);
+        Some((of_broker, set, default_of(BROKER_KEYS, of_broker)))
+    }
+
     pub(crate) fn topic_value<'a>(
         &'a self,
         topic: &'a Values,

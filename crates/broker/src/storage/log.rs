@@ -514,6 +514,11 @@ impl Log {
         extents.collect()
     }
 
+    /// Whether `cleanup.policy` has `delete`.
+    pub(crate) fn deletes(&self) -> bool {
+        self.config.deletes
+    }
+
     /// What there is to be compacted, of what is before `stable`; `None` if that is not worth it yet.
     pub(crate) fn compaction(&mut self, stable: i64, now: i64) -> Option<Work> {
         let compaction = self.config.compaction?;

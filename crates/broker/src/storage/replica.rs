@@ -366,8 +366,11 @@ impl Replica {
         self.log.epochs().end_of(asked, end)
     }
 
-    /// Deletes the records before `offset`; -1 means all that clients may see.
+    /// Deletes the records before `offset`; -1 means all that clients may see. A log that is only compacted rejects it.
     pub(crate) fn delete_before(&mut self, offset: i64) -> Result<i64, ErrorCode> {
+        if !self.log.deletes() {
+            return Err(ErrorCode::POLICY_VIOLATION);
+        }
         let visible = self.visible();
         let offset = if offset == -1 {
             visible.high_watermark

@@ -19,7 +19,7 @@ use crate::api::{Request, Response};
 use crate::call::controller;
 use crate::call::interface::results;
 use crate::call::partitions::{self, by_topic};
-use crate::call::{About, Asked, ByItem, Call, Retry, Target};
+use crate::call::{About, Asked, ByItem, Call, Retry, Target, TopicKey};
 use crate::error::Error;
 
 verbs! {
@@ -98,7 +98,8 @@ impl Call for CreatePartitions {
             let explains = may_be_ours && code == ErrorCode::INVALID_PARTITIONS;
             let text = row.error_message.as_deref();
             let done = explains.then_some("added partitions to");
-            Some(controller::result(topic, code, text, done))
+            let topic = TopicKey::Name(topic.clone());
+            Some(controller::result(&topic, code, text, done))
         })
     }
 

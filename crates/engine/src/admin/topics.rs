@@ -7,7 +7,7 @@ use ottla_protocol::messages::metadata_response::MetadataResponseTopic;
 use serde::{Deserialize, Serialize};
 
 use super::verb::{Ask, Verb, verbs};
-use crate::call::{self, ByItem, PartitionInfo, values};
+use crate::call::{self, ByItem, PartitionInfo, TopicKey, values};
 use crate::error::{Error, Kind};
 
 verbs! {
@@ -87,8 +87,8 @@ impl Verb for CreateTopics {
 /// Deletes topics.
 #[derive(Clone, Debug, Deserialize)]
 pub struct DeleteTopics {
-    /// Their names.
-    pub topics: Vec<String>,
+    /// The topics.
+    pub topics: Vec<TopicKey>,
 }
 
 impl Verb for DeleteTopics {
@@ -96,7 +96,7 @@ impl Verb for DeleteTopics {
 
     async fn run(self, admin: &impl Ask) -> Result<(), Error> {
         let call = call::DeleteTopics {
-            names: self.topics.clone(),
+            topics: self.topics.clone(),
             timeout_ms: admin.broker_timeout_ms(),
         };
         ByItem::new(self.topics, admin.ask(call).await?).map(drop)
@@ -137,7 +137,14 @@ pub struct TopicDescription {
     pub internal: bool,
     /// Its partitions, in order.
     pub partitions: Vec<PartitionInfo>,
+    /// The operations that the client is authorized for: bit n is the operation with Kafka's code n. `None` if the call did not
+    /// request them.
+    #[serde(serialize_with = "values::operations")]
+    pub authorized_operations: Option<i32>,
 }
+
+/// The bits of operations that were not requested.
+const NOT_REQUESTED: i32 = i32::MIN;
 
 impl TryFrom<MetadataResponseTopic> for TopicDescription {
     type Error = Error;
@@ -149,6 +156,8 @@ impl TryFrom<MetadataResponseTopic> for TopicDescription {
             id: row.topic_id.0,
             internal: row.is_internal,
             partitions: PartitionInfo::of(&row),
+            authorized_operations: Some(row.topic_authorized_operations)
+                .filter(|bits| *bits != NOT_REQUESTED),
         })
     }
 }
@@ -156,21 +165,24 @@ impl TryFrom<MetadataResponseTopic> for TopicDescription {
 /// Topics with their partitions.
 #[derive(Clone, Debug, Deserialize)]
 pub struct DescribeTopics {
-    /// Their names.
-    pub topics: Vec<String>,
+    /// The topics.
+    pub topics: Vec<TopicKey>,
+    /// Whether to return the operations that the client is authorized for (since Kafka 2.3).
+    pub include_authorized_operations: bool,
 }
 
 impl Verb for DescribeTopics {
     type Outcome = ByItem<TopicDescription>;
 
     async fn run(self, admin: &impl Ask) -> Result<Self::Outcome, Error> {
-        let names = self.topics;
-        if names.is_empty() {
-            return ByItem::new(names, Vec::new());
+        let topics = self.topics;
+        if topics.is_empty() {
+            return ByItem::new(topics, Vec::new());
         }
-        let call = call::DescribeTopics::at_once(names.clone());
+        let operations = self.include_authorized_operations;
+        let call = call::DescribeTopics::by_keys(topics.clone(), operations);
         let found = admin.ask(call).await?.into_iter();
         let described = found.map(|row| row.and_then(TopicDescription::try_from));
-        ByItem::new(names, described.collect())
+        ByItem::new(topics, described.collect())
     }
 }

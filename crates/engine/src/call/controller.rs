@@ -2,6 +2,7 @@
 
 use ottla_protocol::ErrorCode;
 
+use super::TopicKey;
 use super::interface::Retry;
 use crate::error::Error;
 
@@ -17,7 +18,7 @@ pub(crate) fn retry(error: &Error) -> Retry {
 /// call may have done to the topic, if that would explain the code: it is not known whether that
 /// attempt or another client did it.
 pub(crate) fn result(
-    topic: &str,
+    topic: &TopicKey,
     code: ErrorCode,
     text: Option<&str>,
     earlier: Option<&str>,
@@ -25,7 +26,7 @@ pub(crate) fn result(
     if !code.is_error() {
         return Ok(());
     }
-    let error = Error::from_code(code, text).topic_is(&topic.into());
+    let error = topic.blame(Error::from_code(code, text));
     Err(match earlier {
         Some(done) => error.adding(format_args!(
             "an earlier attempt of this call may have {done} it"

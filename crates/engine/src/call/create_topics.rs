@@ -5,7 +5,7 @@ use ottla_protocol::messages::create_topics_request::CreatableTopic;
 use ottla_protocol::{ApiKey, ErrorCode};
 
 use super::interface::{Effect, Retry, results};
-use super::{About, Asked, Call, Target, controller};
+use super::{About, Asked, Call, Target, TopicKey, controller};
 use crate::api::{Request, Response};
 use crate::error::Error;
 
@@ -55,7 +55,7 @@ impl Call for CreateTopics {
             let explains = may_be_ours && code == ErrorCode::TOPIC_ALREADY_EXISTS;
             let text = row.error_message.as_deref();
             Some(controller::result(
-                name,
+                &TopicKey::Name(name.to_string()),
                 code,
                 text,
                 explains.then_some("created"),

@@ -5,26 +5,34 @@ use ottla_protocol::messages::delete_topics_request::DeleteTopicState;
 use ottla_protocol::{ApiKey, ErrorCode};
 
 use super::interface::{Effect, Retry, results};
-use super::{About, Asked, Call, Target, controller};
+use super::{About, Asked, Call, Target, TopicKey, controller};
 use crate::api::{Request, Response};
 use crate::error::Error;
 
 /// Deletes topics. An item is a topic.
 #[derive(Clone, Debug)]
 pub struct DeleteTopics {
-    /// The topics' names.
-    pub names: Vec<String>,
+    /// The topics.
+    pub topics: Vec<TopicKey>,
     /// How long the broker may take, in ms.
     pub timeout_ms: i32,
 }
+
+/// The first version that names topics by their ids.
+const BY_ID: i16 = 6;
 
 impl Call for DeleteTopics {
     type Found = ();
     type Answer = Vec<Result<(), Error>>;
     const API: ApiKey = ApiKey::DeleteTopics;
 
+    fn versions(&self) -> (i16, i16) {
+        let by_id = self.topics.iter().any(|it| matches!(it, TopicKey::Id(_)));
+        (if by_id { BY_ID } else { 0 }, i16::MAX)
+    }
+
     fn items(&self) -> usize {
-        self.names.len()
+        self.topics.len()
     }
 
     fn target(&self, _: usize) -> Target {
@@ -32,16 +40,18 @@ impl Call for DeleteTopics {
     }
 
     fn request(&self, items: &[usize], about: &About<'_>) -> Request {
-        let names = items.iter().filter_map(|item| self.names.get(*item));
+        let topics = items.iter().filter_map(|item| self.topics.get(*item));
         let mut request = DeleteTopicsRequest {
             timeout_ms: self.timeout_ms,
             ..Default::default()
         };
-        if about.version < 6 {
-            request.topic_names = names.map(|name| name.as_str().into()).collect();
+        let fields = topics.map(TopicKey::fields);
+        if about.version < BY_ID {
+            request.topic_names = fields.filter_map(|(name, _)| name).collect();
         } else {
-            let topics = names.map(|name| DeleteTopicState {
-                name: Some(name.as_str().into()),
+            let topics = fields.map(|(name, topic_id)| DeleteTopicState {
+                name,
+                topic_id,
                 ..Default::default()
             });
             request.topics = topics.collect();
@@ -54,16 +64,18 @@ impl Call for DeleteTopics {
             return Vec::new();
         };
         let result = |asked: &Asked| {
-            let name = self.names.get(asked.item)?.as_str();
-            let row = answer
-                .responses
-                .iter()
-                .find(|row| row.name.as_deref() == Some(name))?;
+            let topic = self.topics.get(asked.item)?;
+            let mut rows = answer.responses.iter();
+            let row = rows.find(|row| topic.is(row.name.as_deref(), row.topic_id))?;
             let code = ErrorCode(row.error_code);
-            let explains = asked.repeated && code == ErrorCode::UNKNOWN_TOPIC_OR_PARTITION;
+            let unknown = [
+                ErrorCode::UNKNOWN_TOPIC_OR_PARTITION,
+                ErrorCode::UNKNOWN_TOPIC_ID,
+            ];
+            let explains = asked.repeated && unknown.contains(&code);
             let text = row.error_message.as_deref();
             Some(controller::result(
-                name,
+                topic,
                 code,
                 text,
                 explains.then_some("deleted"),
@@ -77,7 +89,10 @@ impl Call for DeleteTopics {
     }
 
     fn effect(&self, item: usize) -> Option<Effect<'_>> {
-        self.names.get(item).map(|name| Effect::Deleted(name))
+        match self.topics.get(item)? {
+            TopicKey::Name(name) => Some(Effect::Deleted(name)),
+            TopicKey::Id(_) => None,
+        }
     }
 
     fn retry(&self, error: &Error, _: u32) -> Retry {

@@ -9,7 +9,7 @@ use ottla_protocol::{ApiKey, ErrorCode, Uuid};
 use serde::Serialize;
 
 use super::interface::{Retry, left_out, only, results};
-use super::{About, Asked, Call, Target};
+use super::{About, Asked, Call, Target, TopicKey};
 use crate::api::{Request, Response};
 use crate::error::Error;
 
@@ -47,7 +47,9 @@ impl PartitionInfo {
 /// Topics with their partitions, as any broker knows them. An item is a topic.
 #[derive(Clone, Debug)]
 pub struct DescribeTopics {
-    names: Vec<String>,
+    topics: Vec<TopicKey>,
+    /// Whether to return the operations that the client is authorized for (KIP-430).
+    operations: bool,
     /// How many responses in a row must report that a topic does not exist, or has no leaders yet,
     /// before the call fails.
     answers: u32,
@@ -56,20 +58,32 @@ pub struct DescribeTopics {
 /// The first version of Metadata with topic ids in the request.
 const BY_ID: i16 = 12;
 
+/// The first version of Metadata with the operations that the client is authorized for.
+const WITH_OPERATIONS: i16 = 8;
+
 /// A topic that was just created is not known to every broker at once.
 const CONFIRMED: u32 = 4;
 
 impl DescribeTopics {
     /// As known by the broker that gets the first request.
     pub fn at_once(names: Vec<String>) -> DescribeTopics {
-        DescribeTopics { names, answers: 1 }
+        DescribeTopics::by_keys(TopicKey::named(names), false)
+    }
+
+    /// As [`DescribeTopics::at_once`], by name or id, with the operations that the client is authorized for if they are wanted.
+    pub fn by_keys(topics: Vec<TopicKey>, operations: bool) -> DescribeTopics {
+        DescribeTopics {
+            topics,
+            operations,
+            answers: 1,
+        }
     }
 
     /// A topic that a broker does not know is requested again, a few times.
     pub fn confirmed(names: Vec<String>) -> DescribeTopics {
         DescribeTopics {
-            names,
             answers: CONFIRMED,
+            ..DescribeTopics::at_once(names)
         }
     }
 }
@@ -79,8 +93,18 @@ impl Call for DescribeTopics {
     type Answer = Vec<Result<MetadataResponseTopic, Error>>;
     const API: ApiKey = ApiKey::Metadata;
 
+    fn versions(&self) -> (i16, i16) {
+        let by_id = self.topics.iter().any(|it| matches!(it, TopicKey::Id(_)));
+        let least = match (by_id, self.operations) {
+            (true, _) => BY_ID,
+            (false, true) => WITH_OPERATIONS,
+            (false, false) => 0,
+        };
+        (least, i16::MAX)
+    }
+
     fn items(&self) -> usize {
-        self.names.len()
+        self.topics.len()
     }
 
     fn target(&self, _: usize) -> Target {
@@ -88,12 +112,19 @@ impl Call for DescribeTopics {
     }
 
     fn request(&self, items: &[usize], _: &About<'_>) -> Request {
-        let names = items.iter().filter_map(|item| self.names.get(*item));
-        let topics = names.map(|name| MetadataRequestTopic {
-            name: Some(name.as_str().into()),
+        let topics = items.iter().filter_map(|item| self.topics.get(*item));
+        let topics = topics.map(TopicKey::fields);
+        let topics = topics.map(|(name, topic_id)| MetadataRequestTopic {
+            name,
+            topic_id,
             ..Default::default()
         });
-        metadata(Some(topics.collect()))
+        Request::Metadata(MetadataRequest {
+            topics: Some(topics.collect()),
+            allow_auto_topic_creation: false,
+            include_topic_authorized_operations: self.operations,
+            ..Default::default()
+        })
     }
 
     fn take(&self, items: &[Asked], response: Response) -> Vec<Result<Self::Found, Error>> {
@@ -102,16 +133,16 @@ impl Call for DescribeTopics {
             Err(error) => return items.iter().map(|_| Err(error.clone())).collect(),
         };
         let result = |asked: &Asked| {
-            let name = self.names.get(asked.item)?.as_str();
+            let topic = self.topics.get(asked.item)?;
             let mut rows = answer.topics.iter();
-            let Some(row) = rows.find(|row| row.name.as_deref() == Some(name)) else {
+            let Some(row) = rows.find(|row| topic.is(row.name.as_deref(), row.topic_id)) else {
                 // Old brokers returned all topics.
                 let code = ErrorCode::UNKNOWN_TOPIC_OR_PARTITION;
-                return Some(Err(Error::from_code(code, None).topic_is(&name.into())));
+                return Some(Err(topic.blame(Error::from_code(code, None))));
             };
             let code = ErrorCode(row.error_code);
             Some(if code.is_error() {
-                Err(Error::from_code(code, None).topic_is(&name.into()))
+                Err(topic.blame(Error::from_code(code, None)))
             } else {
                 Ok(row.clone())
             })
@@ -122,7 +153,8 @@ impl Call for DescribeTopics {
     /// A confirmed error of one topic is its result; an error of the broker is retried.
     fn retry(&self, error: &Error, answers: u32) -> Retry {
         let confirmed = answers >= self.answers;
-        Retry::after_pause_if(error.is_retriable() && (error.topic().is_none() || !confirmed))
+        let of_topic = error.topic().is_some() || error.code() == Some(ErrorCode::UNKNOWN_TOPIC_ID);
+        Retry::after_pause_if(error.is_retriable() && !(of_topic && confirmed))
     }
 
     fn merge(self, found: Vec<Result<Self::Found, Error>>) -> Result<Self::Answer, Error> {

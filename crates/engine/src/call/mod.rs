@@ -37,6 +37,7 @@ mod target;
 mod tests;
 mod ticket;
 mod topic_ids;
+mod topic_key;
 mod topic_reads;
 mod transactional;
 mod transactions;
@@ -74,6 +75,7 @@ pub(crate) use self::target::{Absence, why_no_leader};
 pub use self::ticket::Ticket;
 pub(crate) use self::ticket::{Asker, Ended};
 pub(crate) use self::topic_ids::{Naming, outdated as offset_outdated};
+pub use self::topic_key::TopicKey;
 pub use self::topic_reads::TopicRead;
 pub(crate) use self::transactional::{
     AddOffsetsToTxn, AddPartitionsToTxn, EndTxn, InitTransactions, Initialized, Member,

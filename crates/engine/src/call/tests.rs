@@ -347,7 +347,7 @@ fn what_others_did_after_an_attempt_whose_response_was_lost_is_no_success() {
     earlier(&found[0], ErrorCode::TOPIC_ALREADY_EXISTS, text);
 
     let call = DeleteTopics {
-        names: vec!["t".to_owned()],
+        topics: TopicKey::named(vec!["t".to_owned()]),
         timeout_ms: 1000,
     };
     let id = ask(&mut script, call, 10);

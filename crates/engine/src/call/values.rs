@@ -72,6 +72,7 @@ impl Serialize for Item {
             Item::Name(name) => serializer.serialize_str(name),
             Item::Number(number) => serializer.serialize_i64(*number),
             Item::Nothing => serializer.serialize_none(),
+            Item::TopicId(id) => topic_id(id, serializer),
             Item::Partition(topic, number) => partition(topic, *number, serializer),
             Item::Tuple(parts) => {
                 let mut tuple = serializer.serialize_tuple(parts.len())?;

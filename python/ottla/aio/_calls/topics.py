@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Literal
+from typing import Any, Literal, overload
 
 from ottla import _admin as results
 from ottla import _ottla
 from ottla._admin import arguments
+from ottla._later import uuid
 from ottla._types import NewTopic, Partition, ProducerState, TopicDescription, TopicPartition
 
 
@@ -40,20 +41,23 @@ class Topics:
         listed = [topics] if isinstance(topics, (str, NewTopic)) else topics
         await self._core.call("create_topics", timeout, topics=listed, validate_only=validate_only)
 
-    async def delete_topics(self, topics: str | Iterable[str], *, timeout: float | None = None) -> None:
+    async def delete_topics(
+        self, topics: str | uuid.UUID | Iterable[str | uuid.UUID], *, timeout: float | None = None
+    ) -> None:
         """Delete topics and all their records.
 
         Args:
-            topics: Names of topics.
+            topics: Names of topics, or their ids (KIP-516, Kafka 2.8 and later).
             timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `default.api.timeout.ms`.
 
         Raises:
-            NotFoundError: No topic of that name exists. `may_be_done` is true if an earlier attempt of this call, whose
-                response was lost, may have deleted it.
+            NotFoundError: No topic of that name or id exists. `may_be_done` is true if an earlier attempt of this call,
+                whose response was lost, may have deleted it.
+            UnsupportedError: The brokers are too old for ids.
             ClosedError: The client is closed.
             KafkaError: A broker refused the request, or none responded in time.
         """
-        await self._core.call("delete_topics", timeout, topics=topics)
+        await self._core.call("delete_topics", timeout, topics=arguments.topics(topics))
 
     async def list_topics(self, *, internal: bool = False, timeout: float | None = None) -> list[str]:
         """List the names of all topics, sorted.
@@ -69,24 +73,55 @@ class Topics:
         topics: list[str] = await self._core.call("list_topics", timeout, internal=internal)
         return topics
 
+    @overload
     async def describe_topics(
-        self, topics: str | Iterable[str], *, timeout: float | None = None
-    ) -> dict[str, TopicDescription]:
+        self,
+        topics: str | Iterable[str],
+        *,
+        include_authorized_operations: bool = False,
+        timeout: float | None = None,
+    ) -> dict[str, TopicDescription]: ...
+
+    @overload
+    async def describe_topics(
+        self,
+        topics: uuid.UUID | Iterable[uuid.UUID],
+        *,
+        include_authorized_operations: bool = False,
+        timeout: float | None = None,
+    ) -> dict[uuid.UUID, TopicDescription]: ...
+
+    async def describe_topics(
+        self,
+        topics: Any,
+        *,
+        include_authorized_operations: bool = False,
+        timeout: float | None = None,
+    ) -> dict[Any, TopicDescription]:
         """Describe topics and their partitions.
 
         Args:
-            topics: Names of topics.
+            topics: Names of topics, or their ids (KIP-516, Kafka 3.1 and later).
+            include_authorized_operations: Whether to return the operations that the client is authorized for (KIP-430,
+                Kafka 2.3 and later).
             timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `default.api.timeout.ms`.
 
         Returns:
-            Descriptions by name.
+            Descriptions by name or id, as the topics were given.
 
         Raises:
-            NotFoundError: No topic of that name exists.
+            NotFoundError: No topic of that name or id exists.
+            UnsupportedError: The brokers are too old for ids or for operations.
             ClosedError: The client is closed.
             KafkaError: A broker refused the request, or none responded in time.
         """
-        described: dict[str, TopicDescription] = await self._core.call("describe_topics", timeout, topics=topics)
+        described: dict[Any, TopicDescription]
+        described = await self._core.call(
+            "describe_topics",
+            timeout,
+            topics=arguments.topics(topics),
+            include_authorized_operations=include_authorized_operations,
+        )
         return described
 
     async def create_partitions(
