@@ -10,6 +10,9 @@ import textwrap
 from typing import TYPE_CHECKING, Any
 
 from ottla import _ottla
+from ottla.cli import profiles
+from ottla.cli.output import FORMATS
+from ottla.cli.parser import Parser
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,9 +26,9 @@ ESCAPE = re.compile(rb"\\(?:(?P<letter>[tnr0\\])|x(?P<hex>[0-9a-fA-F]{2}))")
 ESCAPED = {b"t": b"\t", b"n": b"\n", b"r": b"\r", b"0": b"\0", b"\\": b"\\"}
 
 
-def command(commands: Any, name: str, summary: str, examples: str) -> argparse.ArgumentParser:
+def command(commands: Any, name: str, summary: str, examples: str) -> Parser:
     """Add a command whose help ends with examples."""
-    parser: argparse.ArgumentParser = commands.add_parser(
+    parser: Parser = commands.add_parser(
         name,
         help=summary,
         description=summary[0].upper() + summary[1:] + ".",
@@ -33,6 +36,8 @@ def command(commands: Any, name: str, summary: str, examples: str) -> argparse.A
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     verbosity(parser)
+    # Of a command and its verb, the parser of the verb stays.
+    parser.set_defaults(parser=parser)
     return parser
 
 
@@ -80,10 +85,32 @@ def client(parser: argparse.ArgumentParser) -> None:
         "--bootstrap",
         name="bootstrap",
         metavar="HOST:PORT",
-        help=f"bootstrap brokers, separated by commas (default: {DEFAULT_BOOTSTRAP})",
+        help=f"bootstrap brokers, separated by commas (default: the profile's, or {DEFAULT_BOOTSTRAP})",
     )
     config(parser, "property of the client, may be repeated; `ottla config` lists them")
-    parser.set_defaults(takes=("bootstrap", "config"))
+    _anywhere(parser, "--profile", name="profile", metavar="NAME", help="profile of ottla.toml")
+    parser.set_defaults(takes=("bootstrap", "config", "profile"))
+
+
+def output(parser: argparse.ArgumentParser) -> None:
+    """Add the options of commands that print rows."""
+    _anywhere(
+        parser,
+        "--format",
+        name="format",
+        choices=FORMATS,
+        help="table; names: the first column; csv; tsv, without a head; json: all there is, in one object "
+        "(default: table)",
+    )
+    _anywhere(
+        parser,
+        "--utc",
+        name="utc",
+        action="append_const",
+        const=True,
+        help="show times in UTC, not in the local time zone",
+    )
+    parser.set_defaults(rows=True)
 
 
 def config(parser: argparse.ArgumentParser, summary: str) -> None:
@@ -94,7 +121,7 @@ def config(parser: argparse.ArgumentParser, summary: str) -> None:
 
 def refuse_strays(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
     """End the program if an option before the verb is one that the verb does not have."""
-    for name, flag in (("bootstrap", "-b"), ("config", "--config")):
+    for name, flag in (("bootstrap", "-b"), ("config", "--config"), ("profile", "--profile")):
         if name not in options.takes and _given(options, name):
             parser.error(f"{flag} is not an option of `ottla {options.verb}`")
 
@@ -104,9 +131,32 @@ def verbose(options: argparse.Namespace) -> int:
     return len(_given(options, "verbose"))
 
 
+def finish(options: argparse.Namespace) -> None:
+    """Set what `output` reads: how rows are shown, what has failed so far, and hints about that."""
+    options.shown_as = str(["table", *_given(options, "format")][-1]) if getattr(options, "rows", False) else ""
+    options.utc = bool(_given(options, "utc"))
+    options.failures = {}
+    options.hints = {}
+    options.printed = False
+
+
+def profile(options: argparse.Namespace) -> profiles.Profile:
+    """The profile that the command line chose."""
+    return profiles.choose(next(reversed(_given(options, "profile")), None))
+
+
+def bootstraps(options: argparse.Namespace) -> list[str]:
+    """All values of `--bootstrap`, in their order."""
+    return _given(options, "bootstrap")
+
+
 def bootstrap(options: argparse.Namespace) -> str:
-    """The addresses of brokers; the last one given counts."""
-    return str([DEFAULT_BOOTSTRAP, *_given(options, "bootstrap")][-1])
+    """The addresses of brokers: the last one given, the environment's, the profile's, or the default."""
+    if given := bootstraps(options):
+        return given[-1]
+    found = {**profile(options).properties, **profiles.of_environment()}
+    servers = profiles.resolve({name: found[name] for name in found if name == "bootstrap.servers"})
+    return servers.get("bootstrap.servers", DEFAULT_BOOTSTRAP)
 
 
 def properties(options: argparse.Namespace) -> dict[str, str]:
@@ -114,15 +164,25 @@ def properties(options: argparse.Namespace) -> dict[str, str]:
     return dict(_given(options, "config"))
 
 
-def client_config(options: argparse.Namespace) -> dict[str, str]:
-    """The properties of a client, with the command line's patience."""
-    return {"default.api.timeout.ms": str(PATIENCE_MS), **properties(options)}
+def client_config(options: argparse.Namespace, role: str) -> dict[str, str]:
+    """The properties of a client, with the command line's patience.
+
+    Those of the profile and of the environment may be about other clients too: those that this one lacks are left out.
+
+    Args:
+        options: The command line.
+        role: `"producer"`, `"consumer"`, `"share-consumer"` or `"admin"`.
+    """
+    known = {row["name"] for row in _ottla.properties() if role in row["roles"]} - {"bootstrap.servers"}
+    shared = {**profile(options).properties, **profiles.of_environment()}
+    found = profiles.resolve({name: value for name, value in shared.items() if name in known})
+    return {"default.api.timeout.ms": str(PATIENCE_MS), **found, **properties(options)}
 
 
 def admin_config(options: argparse.Namespace) -> dict[str, str]:
     """The properties of another client that an admin client has too."""
     known = {row["name"] for row in _ottla.properties() if "admin" in row["roles"]}
-    return {name: value for name, value in client_config(options).items() if name in known}
+    return {name: value for name, value in client_config(options, "admin").items() if name in known}
 
 
 # --- types of values ---
@@ -161,6 +221,20 @@ def topics(given: str) -> list[str]:
     if not all(names):
         raise argparse.ArgumentTypeError(f"{given!r} has an empty name")
     return names
+
+
+def partitions(given: str) -> tuple[str, list[int] | None]:
+    """The type of partitions of a topic: flights, flights:0, flights:0,2-4. Without numbers they are None: all."""
+    topic, colon, numbers = name(given).partition(":")
+    found: list[int] = []
+    for part in numbers.split(",") if colon else []:
+        first, _, last = part.partition("-")
+        if not first.isdecimal() or not (last or first).isdecimal() or "-" in part and not last:
+            raise argparse.ArgumentTypeError(f"{given!r} is not TOPIC, TOPIC:PARTITION or TOPIC:0,2-4")
+        found.extend(range(int(first), int(last or first) + 1))
+    if not topic:
+        raise argparse.ArgumentTypeError(f"{given!r} has an empty name")
+    return topic, found if colon else None
 
 
 def separator(given: str) -> bytes:
