@@ -229,7 +229,7 @@ def partitions(given: str) -> tuple[str, list[int] | None]:
     found: list[int] = []
     for part in numbers.split(",") if colon else []:
         first, _, last = part.partition("-")
-        if not first.isdecimal() or not (last or first).isdecimal() or "-" in part and not last:
+        if not first.isdecimal() or not (last or first).isdecimal() or ("-" in part and not last):
             raise argparse.ArgumentTypeError(f"{given!r} is not TOPIC, TOPIC:PARTITION or TOPIC:0,2-4")
         found.extend(range(int(first), int(last or first) + 1))
     if not topic:

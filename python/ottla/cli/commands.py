@@ -25,7 +25,17 @@ COMMANDS = {
     "produce": Command("produce", "send each line of standard input as a record to one topic"),
     "consume": Command("consume", "print the records of topics until Ctrl-C"),
     "topics": Command("topics", "list, create, change and delete topics"),
+    "partitions": Command("partitions", "elect leaders of partitions, and move their replicas"),
     "groups": Command("groups", "list groups, show their lag, and move their offsets"),
+    "share-groups": Command("share_groups", "list share groups, and move where they begin to read"),
+    "configs": Command("configs", "read and change the configurations of topics, brokers, groups and client metrics"),
+    "acls": Command("acls", "list, create and delete rules of access control lists"),
+    "users": Command("users", "list, set and delete credentials of users for SCRAM"),
+    "quotas": Command("quotas", "list and change quotas of users, client ids and addresses"),
+    "tokens": Command("tokens", "list, create, renew and expire delegation tokens"),
+    "transactions": Command("transactions", "list, describe and abort transactions, and find those that hang"),
+    "cluster": Command("cluster", "describe the cluster: its brokers, features and controllers"),
+    "log-dirs": Command("log_dirs", "list the folders of brokers' logs, and the replicas in them"),
     "config": Command("config", "print the properties of clients and of the embedded broker, and your profiles"),
     "decode": Command(
         "decode", "print the bytes of a request, a response, a message, records or a log in readable form"

@@ -265,8 +265,8 @@ def _shown(value: Any, kind: str, *, utc: bool) -> str:
         return size(value)
     if kind == "duration":
         return times.duration_shown(value)
-    if kind == "number" and isinstance(value, int):
-        return str(value)
+    if kind == "number" and isinstance(value, float):
+        return f"{value:.0f}" if value.is_integer() else f"{value:.2f}"
     return "".join(letter if letter.isprintable() else f"\\x{ord(letter):02x}" for letter in _cell(value)) or "-"
 
 
@@ -287,8 +287,8 @@ def _cell(value: Any) -> str:
 
 def size(count: float) -> str:
     """A number of bytes, for people."""
-    for unit in ("B", "KiB", "MiB", "GiB"):
+    for unit in ("B", "KiB", "MiB", "GiB", "TiB", "PiB"):
         if abs(count) < 1024:
             return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
         count /= 1024
-    return f"{count:.1f} TiB"
+    return f"{count:.1f} EiB"
