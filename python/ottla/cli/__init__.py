@@ -30,13 +30,11 @@ def main(given: Sequence[str] | None = None) -> int:
         exits with 2.
     """
     streams.prepare()
-    words = sys.argv[1:] if given is None else list(given)
-    parser = commands.root(f"ottla {ottla.__version__}", words)
-    options, strays = parser.parse_known_args(words)
-    if strays:
-        options.parser.refuse(strays)
-    arguments.refuse_strays(parser, options)
-    arguments.finish(options)
+    try:
+        options = _parsed(sys.argv[1:] if given is None else list(given))
+    except BrokenPipeError:
+        streams.discard_output()
+        return 0
     logging.basicConfig(
         level=LEVELS[min(arguments.verbose(options), len(LEVELS) - 1)],
         format="%(asctime)s %(levelname)s %(name)s: %(message)s",
@@ -67,6 +65,22 @@ def main(given: Sequence[str] | None = None) -> int:
         )
         return _failed(options, {"": ottla.errors.ConfigError(text)})
     return 0
+
+
+def _parsed(words: Sequence[str]) -> argparse.Namespace:
+    parser = commands.root(f"ottla {ottla.__version__}", words)
+    try:
+        options, strays = parser.parse_known_args(words)
+    except SystemExit as end:
+        if not end.code:
+            # A reader of the help that has seen enough is no error at the end of Python either.
+            sys.stdout.flush()
+        raise
+    if strays:
+        options.parser.refuse(strays)
+    arguments.refuse_strays(parser, options)
+    arguments.finish(options)
+    return options
 
 
 def _failed(options: argparse.Namespace, failures: Mapping[Any, Exception]) -> int:

@@ -7,7 +7,8 @@ import math
 import os
 import re
 import textwrap
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
 
 from ottla import _ottla
 from ottla.cli import profiles
@@ -15,7 +16,7 @@ from ottla.cli.output import FORMATS
 from ottla.cli.parser import Parser
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
 # Milliseconds: someone who types a wrong address should not wait a minute for the error.
 PATIENCE_MS = 10_000
@@ -140,6 +141,11 @@ def finish(options: argparse.Namespace) -> None:
     options.printed = False
 
 
+def isolation(options: argparse.Namespace) -> Literal["read_uncommitted", "read_committed"]:
+    """The isolation level of `--committed`, where the command has it."""
+    return "read_committed" if getattr(options, "committed", False) else "read_uncommitted"
+
+
 def profile(options: argparse.Namespace) -> profiles.Profile:
     """The profile that the command line chose."""
     return profiles.choose(next(reversed(_given(options, "profile")), None))
@@ -173,10 +179,43 @@ def client_config(options: argparse.Namespace, role: str) -> dict[str, str]:
         options: The command line.
         role: `"producer"`, `"consumer"`, `"share-consumer"` or `"admin"`.
     """
-    known = {row["name"] for row in _ottla.properties() if role in row["roles"]} - {"bootstrap.servers"}
     shared = {**profile(options).properties, **profiles.of_environment()}
+    return _of_role(shared, role, properties(options))
+
+
+def _of_role(shared: Mapping[str, str], role: str, given: Mapping[str, str]) -> dict[str, str]:
+    known = {row["name"] for row in _ottla.properties() if role in row["roles"]} - {"bootstrap.servers"}
     found = profiles.resolve({name: value for name, value in shared.items() if name in known})
-    return {"default.api.timeout.ms": str(PATIENCE_MS), **found, **properties(options)}
+    return {"default.api.timeout.ms": str(PATIENCE_MS), **found, **given}
+
+
+@dataclass(frozen=True)
+class Target:
+    """A cluster that a command writes to.
+
+    Attributes:
+        bootstrap: Its bootstrap brokers.
+        properties: Properties of its clients.
+    """
+
+    bootstrap: str
+    properties: Mapping[str, str]
+
+    def of(self, role: str) -> dict[str, str]:
+        """The properties that a client of this role has."""
+        return _of_role(self.properties, role, {})
+
+
+def target(options: argparse.Namespace) -> Target:
+    """The cluster of `--to-bootstrap`, `--to-profile` and `--to-config`; the command's own without them."""
+    if options.to_profile:
+        shared = dict(profiles.choose(options.to_profile).properties)
+        servers = profiles.resolve({"bootstrap.servers": shared.get("bootstrap.servers", DEFAULT_BOOTSTRAP)})
+        own = servers["bootstrap.servers"]
+    else:
+        shared = {**profile(options).properties, **profiles.of_environment(), **properties(options)}
+        own = bootstrap(options)
+    return Target(options.to_bootstrap or own, {**shared, **dict(options.to_config)})
 
 
 def admin_config(options: argparse.Namespace) -> dict[str, str]:

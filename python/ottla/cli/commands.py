@@ -7,6 +7,7 @@ import importlib
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ottla.cli import arguments
+from ottla.cli.help_json import HelpJson
 from ottla.cli.parser import Parser
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ class Command(NamedTuple):
     summary: str
 
 
+HELP_JSON = "--help-json"
 COMMANDS = {
     "broker": Command("broker", "run the embedded broker until Ctrl-C"),
     "produce": Command("produce", "send each line of standard input as a record to one topic"),
@@ -36,6 +38,12 @@ COMMANDS = {
     "transactions": Command("transactions", "list, describe and abort transactions, and find those that hang"),
     "cluster": Command("cluster", "describe the cluster: its brokers, features and controllers"),
     "log-dirs": Command("log_dirs", "list the folders of brokers' logs, and the replicas in them"),
+    "copy": Command("copy", "copy a topic to another one, each committed record once"),
+    "sql": Command("sql", "query topics with SQL (DuckDB)"),
+    "top": Command("top", "show the rates of topics and the lag of groups until Ctrl-C"),
+    "completion": Command(
+        "completion", "print the completion of commands, options, topics and groups for bash, zsh or fish"
+    ),
     "config": Command("config", "print the properties of clients and of the embedded broker, and your profiles"),
     "decode": Command(
         "decode", "print the bytes of a request, a response, a message, records or a log in readable form"
@@ -70,12 +78,15 @@ def root(version: str, named: Collection[str]) -> Parser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=version)
+    parser.add_argument(
+        HELP_JSON, action=HelpJson, nargs=0, help="print all commands with their options as JSON, for programs"
+    )
     arguments.verbosity(parser)
     arguments.client(parser)
     parser.set_defaults(takes=())
     commands: Any = parser.add_subparsers(title="commands", metavar="COMMAND", dest="verb", required=True)
     for name, command in COMMANDS.items():
-        if name in named:
+        if name in named or HELP_JSON in named:
             importlib.import_module(f"ottla.cli.{command.module}").add(commands)
         else:
             commands.add_parser(name, help=command.summary, add_help=False)

@@ -56,7 +56,9 @@ def add(commands: Any) -> None:
         _move,
     )
     move.add_argument("partitions", nargs="+", type=arguments.partitions, metavar="TOPIC[:PARTITIONS]")
-    move.add_argument("--broker", type=arguments.number(2**31 - 1), required=True, metavar="ID")
+    move.add_argument(
+        "--broker", type=arguments.number(2**31 - 1), required=True, metavar="ID", help="whose replicas move"
+    )
     move.add_argument("--to", required=True, metavar="PATH", help="one of the broker's log.dirs")
 
 

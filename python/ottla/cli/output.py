@@ -32,15 +32,17 @@ class Column:
     Attributes:
         key: The key of its values in the rows, which is their name in JSON, too.
         kind: `"text"`, `"number"`, `"time"` (milliseconds since 1970 UTC), `"size"` (bytes) or `"duration"` (seconds).
+        head: The name in the head of the table; None is the key in capitals.
     """
 
     key: str
     kind: str = "text"
+    head: str | None = None
 
     @property
     def title(self) -> str:
         """The name in the head of the table."""
-        return self.key.replace("_", " ").upper()
+        return self.key.replace("_", " ").upper() if self.head is None else self.head
 
 
 def columns(*names: str) -> list[Column]:
@@ -194,6 +196,14 @@ def _table(options: argparse.Namespace, shown: Sequence[Column], rows: Sequence[
         if sys.stderr.isatty():
             streams.print_error("nothing found")
         return
+    for line in table_lines(options, shown, rows):
+        print(line)
+
+
+def table_lines(options: argparse.Namespace, shown: Sequence[Column], rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The lines of a table with its head; none if there are no rows."""
+    if not rows:
+        return []
     colours = coloured()
     cells = [[_shown(row.get(column.key), column.kind, utc=options.utc) for column in shown] for row in rows]
     titles = [column.title for column in shown]
@@ -202,9 +212,10 @@ def _table(options: argparse.Namespace, shown: Sequence[Column], rows: Sequence[
         _narrow(widths, shown, shutil.get_terminal_size().columns)
     right = {i for i, column in enumerate(shown) if column.kind in ("number", "size", "duration")}
     head = _line(titles, widths, right)
-    print(f"{BOLD}{head}{PLAIN}" if colours else head)
-    for line in cells:
-        print(_line(line, widths, right, dim=colours))
+    return [
+        f"{BOLD}{head}{PLAIN}" if colours else head,
+        *(_line(line, widths, right, dim=colours) for line in cells),
+    ]
 
 
 def coloured() -> bool:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ottla.cli import arguments, nouns, output, times
 from ottla.cli.groups import GROUPS, show_groups
-from ottla.cli.topics import resolved
+from ottla.cli.topics import at, resolved
 
 if TYPE_CHECKING:
     import argparse
@@ -114,10 +114,10 @@ def _reset(options: argparse.Namespace) -> None:
         partitions = resolved(admin, options, options.topic)
         offsets = dict.fromkeys(partitions, options.to_offset)
         if options.to is not None and partitions:
-            found = output.settle(options, lambda: admin.list_offsets(dict.fromkeys(partitions, options.to)))
-            late = [partition for partition, at in found.items() if at.offset is None]
-            ends = admin.list_offsets(dict.fromkeys(late, "latest")) if late else {}
-            offsets = {partition: at.offset for partition, at in {**found, **ends}.items()}
+            found = output.settle(options, lambda: admin.list_offsets(at(partitions, options.to)))
+            late = [partition for partition, first in found.items() if first.offset is None]
+            ends = admin.list_offsets(at(late, "latest")) if late else {}
+            offsets = {partition: first.offset for partition, first in {**found, **ends}.items()}
         if offsets and not options.dry_run:
             output.settle(options, lambda: admin.alter_share_group_offsets(options.group, offsets))
     rows = [

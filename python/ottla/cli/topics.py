@@ -323,12 +323,16 @@ def resolved(admin: ottla.Admin, options: argparse.Namespace, given: Iterable[An
     return list(found)
 
 
+def at(partitions: Iterable[ottla.TopicPartition], spec: Any) -> dict[ottla.TopicPartition, Any]:
+    """What `Admin.list_offsets` takes, with the same offset or time for each partition."""
+    return dict.fromkeys(partitions, spec)
+
+
 def _looked_up(admin: ottla.Admin, options: argparse.Namespace, partitions: Iterable[Any], spec: Any) -> Any:
-    isolation = "read_committed" if getattr(options, "committed", False) else "read_uncommitted"
-    wanted = dict.fromkeys(partitions, spec)
+    wanted = at(partitions, spec)
     if not wanted:
         return {}
-    return output.settle(options, lambda: admin.list_offsets(wanted, isolation_level=isolation))  # type: ignore[arg-type]
+    return output.settle(options, lambda: admin.list_offsets(wanted, isolation_level=arguments.isolation(options)))
 
 
 def _offsets(options: argparse.Namespace) -> None:

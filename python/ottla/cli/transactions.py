@@ -104,8 +104,8 @@ def add(commands: Any) -> None:
         _abort_hanging,
     )
     end.add_argument("partition", type=_one, metavar="TOPIC:PARTITION")
-    end.add_argument("--producer-id", type=arguments.number(2**63 - 1), required=True, metavar="N")
-    end.add_argument("--producer-epoch", type=arguments.number(2**15 - 1), required=True, metavar="N")
+    for flag, most in (("--producer-id", 2**63 - 1), ("--producer-epoch", 2**15 - 1)):
+        end.add_argument(flag, type=arguments.number(most), required=True, metavar="N", help="as `hanging` shows it")
     end.add_argument(
         "--coordinator-epoch",
         type=int,

@@ -109,7 +109,7 @@ def _delete(options: argparse.Namespace) -> None:
         if options.mechanism is None:
             found = output.settle(options, lambda: admin.describe_user_scram_credentials(options.users))
             has = {user: [each.mechanism for each in credentials] for user, credentials in found.items()}
-        gone = [ottla.ScramDeletion(user, each) for user, mechanisms in has.items() for each in mechanisms]  # type: ignore[arg-type]
+        gone = [ottla.ScramDeletion(user, each) for user, mechanisms in has.items() for each in mechanisms]
         if gone:
             output.settle(options, lambda: admin.alter_user_scram_credentials(gone))
     output.done(options, "user", "deleted", has)

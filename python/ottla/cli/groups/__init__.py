@@ -205,7 +205,7 @@ def _lag(options: argparse.Namespace) -> None:
             ]
         elif not names:
             options.parser.error("which group? name one, or say --all")
-        isolation = "read_committed" if options.committed else "read_uncommitted"
+        isolation = arguments.isolation(options)
         found = output.settle(options, lambda: admin.lag(names, isolation_level=isolation)) if names else []
     # Of a call of which a part failed, the results are by group.
     rows = [row for rows in found.values() for row in rows] if isinstance(found, Mapping) else list(found)

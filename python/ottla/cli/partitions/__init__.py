@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import ottla
 from ottla.cli import arguments, nouns, output
@@ -97,7 +97,7 @@ def _elect(options: argparse.Namespace) -> None:
         options.parser.error("which partitions? name topics, or say --all")
     with nouns.admin(options) as admin:
         wanted = None if options.all else resolved(admin, options, options.partitions)
-        kind = "UNCLEAN" if options.unclean else "PREFERRED"
+        kind: Literal["PREFERRED", "UNCLEAN"] = "UNCLEAN" if options.unclean else "PREFERRED"
         elected = output.settle(options, lambda: admin.elect_leaders(kind, wanted)) if wanted != [] else {}
     output.done(options, "partition", "has its leader", sorted(elected))
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import product
 from typing import TYPE_CHECKING
 
 from ottla.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     import ottla
 
@@ -33,31 +34,69 @@ def planned(
     most = max(wanted.values(), default=0)
     if most > len(brokers):
         raise ArgumentError(f"{most} replicas need as many brokers, and there are {len(brokers)}")
-    # No broker gets more than this many; the rest of the division is spread one by one.
-    share, rest = divmod(sum(wanted.values()), len(brokers))
-    load: Counter[int] = Counter()
-    kept = {}
+    racks_suffice = len({rack for rack in brokers.values() if rack is not None}) >= most
+    found: dict[ottla.TopicPartition, list[int]] = {}
     for partition, replicas in current.items():
         stay: list[int] = []
         for broker in replicas:
-            above = sum(1 for each in load.values() if each > share)
-            limit = share + (1 if above < rest else 0)
-            if broker in brokers and load[broker] < limit and len(stay) < wanted[partition]:
+            again = racks_suffice and brokers.get(broker) in {brokers[each] for each in stay}
+            if broker in brokers and not again and len(stay) < wanted[partition]:
                 stay.append(broker)
-                load[broker] += 1
-        kept[partition] = stay
-    leads: Counter[int] = Counter()
-    found = {}
-    for partition, stay in kept.items():
-        chosen = list(stay)
-        while len(chosen) < wanted[partition]:
-            racks = {brokers[broker] for broker in chosen} - {None}
-            free = [broker for broker in brokers if broker not in chosen]
-            best = min(free, key=lambda broker: (brokers[broker] in racks, load[broker], broker))
-            chosen.append(best)
+        found[partition] = stay
+    load = Counter(broker for replicas in found.values() for broker in replicas)
+    for partition, replicas in found.items():
+        while len(replicas) < wanted[partition]:
+            free = [broker for broker in brokers if broker not in replicas]
+            best = min(free, key=lambda broker: (_is_rack_of(brokers, broker, replicas), load[broker], broker))
+            replicas.append(best)
             load[best] += 1
-        # A leader that stays is worth more than an equal number of leaders, up to one of difference.
-        leader = min(chosen, key=lambda broker: (leads[broker], chosen.index(broker)))
-        leads[leader] += 1
-        found[partition] = [leader, *(broker for broker in chosen if broker != leader)]
+    _even_out(found, brokers, load)
+    _spread_leaders(found)
     return found
+
+
+def _is_rack_of(brokers: Mapping[int, str | None], broker: int, others: Iterable[int]) -> bool:
+    return brokers[broker] is not None and brokers[broker] in {brokers[each] for each in others}
+
+
+def _even_out(
+    found: Mapping[ottla.TopicPartition, list[int]], brokers: Mapping[int, str | None], load: Counter[int]
+) -> None:
+    """Move replicas from brokers with many to brokers with few, where no rack gets a partition twice by that."""
+    moved = True
+    while moved:
+        moved = False
+        for full, empty in product(
+            sorted(brokers, key=lambda each: -load[each]), sorted(brokers, key=load.__getitem__)
+        ):
+            if load[full] - load[empty] < 2:
+                continue
+            for replicas in found.values():
+                if full not in replicas or empty in replicas:
+                    continue
+                others = [each for each in replicas if each != full]
+                if _is_rack_of(brokers, empty, others) and not _is_rack_of(brokers, full, others):
+                    continue
+                replicas[replicas.index(full)] = empty
+                load[full] -= 1
+                load[empty] += 1
+                moved = True
+                break
+            if moved:
+                break
+
+
+def _spread_leaders(found: Mapping[ottla.TopicPartition, list[int]]) -> None:
+    """Put another replica first where the first leads two partitions more."""
+    leads = Counter(replicas[0] for replicas in found.values())
+    moved = True
+    while moved:
+        moved = False
+        for replicas in found.values():
+            best = min(replicas, key=lambda broker: leads[broker])
+            if leads[replicas[0]] - leads[best] > 1:
+                leads[replicas[0]] -= 1
+                leads[best] += 1
+                replicas.remove(best)
+                replicas.insert(0, best)
+                moved = True
