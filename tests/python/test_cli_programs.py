@@ -137,6 +137,21 @@ def test_the_other_commands_are_not_imported():
     assert not {f"ottla.cli.{each.module}" for each in commands.COMMANDS.values()} & set(done.stderr.split())
 
 
+def test_a_broker_prints_the_envelope():
+    program = [sys.executable, "-m", "ottla", "broker", "--port", "0", "--format", "json"]
+    process = subprocess.Popen(program, stdout=subprocess.PIPE, text=True)
+    try:
+        envelope = json.loads(process.stdout.readline())
+        [listener] = envelope["items"]
+        with ottla.Admin(listener["bootstrap_servers"]) as admin:
+            assert admin.list_topics() == []
+    finally:
+        process.kill()
+        process.wait(10)
+        process.stdout.close()
+    assert (envelope["command"], listener["protocol"]) == ("broker", "PLAINTEXT")
+
+
 # --- tables ---
 
 

@@ -277,7 +277,7 @@ def _shown(value: Any, kind: str, *, utc: bool) -> str:
     if kind == "duration":
         return times.duration_shown(value)
     if kind == "number" and isinstance(value, float):
-        return f"{value:.0f}" if value.is_integer() else f"{value:.2f}"
+        return f"{value:.2f}".rstrip("0").rstrip(".")
     return "".join(letter if letter.isprintable() else f"\\x{ord(letter):02x}" for letter in _cell(value)) or "-"
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import re
-import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -90,9 +89,13 @@ def read() -> tuple[str | None, dict[str, Profile]]:
     Raises:
         ConfigError: A file is no TOML, or has a name that means nothing.
     """
+    if not (paths := files()):
+        return None, {}
+    import tomllib  # commands without a file start faster
+
     default: str | None = None
     found: dict[str, Profile] = {}
-    for path in files():
+    for path in paths:
         try:
             content = tomllib.loads(path.read_text(encoding="utf-8-sig"))
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
