@@ -110,6 +110,8 @@ def test_an_error_is_in_the_envelope(shell, capsys):
         ("topics list --format jsn", "did you mean json?"),
         ("groups reset g --to yesterday", "is not a time"),
         ("topics offsets t:1-", "TOPIC:0,2-4"),
+        ("topics offsets t:4-2", "is not a range"),
+        ("topics offsets t:0-4000000000", "is not a range"),
     ],
 )
 def test_mistyped_words_get_the_nearest(capsys, line, hint):
@@ -176,6 +178,13 @@ def test_tables_fit_the_screen(shell, monkeypatch):
     monkeypatch.delenv("NO_COLOR")
     monkeypatch.setenv("TERM", "xterm")
     assert output.table_lines(options, shown, rows)[0] == f"\x1b[1m{head}\x1b[0m"
+
+
+def test_partitions_are_shown_as_ranges():
+    options = type("Options", (), {"utc": True})()
+    assigned = [ottla.TopicPartition(topic, number) for topic, number in [("b", 0), ("a", 3), ("a", 0), ("a", 1)]]
+    lines = output.table_lines(options, output.columns("assigned"), [{"assigned": output.plain(assigned)}])
+    assert lines == ["ASSIGNED", "a:0-1,3 b:0"]
 
 
 def test_formats(shell):

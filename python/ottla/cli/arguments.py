@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 PATIENCE_MS = 10_000
 DEFAULT_BOOTSTRAP = "localhost:9092"
 MOST_PARTITIONS = 2**31 - 1
+# Partitions of a range: a cluster has fewer, and a typo should not fill the memory.
+MOST_NAMED = 1_000_000
 # A shell passes \t on as it stands. Any other backslash is a backslash.
 ESCAPE = re.compile(rb"\\(?:(?P<letter>[tnr0\\])|x(?P<hex>[0-9a-fA-F]{2}))")
 ESCAPED = {b"t": b"\t", b"n": b"\n", b"r": b"\r", b"0": b"\0", b"\\": b"\\"}
@@ -270,6 +272,8 @@ def partitions(given: str) -> tuple[str, list[int] | None]:
         first, _, last = part.partition("-")
         if not first.isdecimal() or not (last or first).isdecimal() or ("-" in part and not last):
             raise argparse.ArgumentTypeError(f"{given!r} is not TOPIC, TOPIC:PARTITION or TOPIC:0,2-4")
+        if not 0 <= int(last or first) - int(first) < MOST_NAMED:
+            raise argparse.ArgumentTypeError(f"{given!r}: {part} is not a range of up to {MOST_NAMED:,} partitions")
         found.extend(range(int(first), int(last or first) + 1))
     if not topic:
         raise argparse.ArgumentTypeError(f"{given!r} has an empty name")

@@ -288,12 +288,27 @@ def _cell(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, list):
+        if value and all(isinstance(each, dict) and each.keys() == {"topic", "partition"} for each in value):
+            return _ranges(value)
         return ",".join(map(_cell, value))
     if isinstance(value, dict):
-        if value.keys() == {"topic", "partition"}:
-            return f"{value['topic']}:{value['partition']}"
         return ",".join(f"{key}={_cell(each)}" for key, each in value.items())
     return str(value)
+
+
+def _ranges(partitions: Sequence[Mapping[str, Any]]) -> str:
+    """Partitions as the command line takes them: `orders:0-3,5 flights:0`."""
+    topics: dict[str, list[list[int]]] = {}
+    for topic, number in sorted((each["topic"], each["partition"]) for each in partitions):
+        ranges = topics.setdefault(topic, [])
+        if ranges and ranges[-1][1] == number - 1:
+            ranges[-1][1] = number
+        else:
+            ranges.append([number, number])
+    return " ".join(
+        f"{topic}:{','.join(f'{first}-{last}' if last > first else str(first) for first, last in ranges)}"
+        for topic, ranges in topics.items()
+    )
 
 
 def size(count: float) -> str:
