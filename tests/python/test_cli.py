@@ -34,14 +34,19 @@ def ottla_command(*arguments, data=None, timeout=DEADLINE):
 
 
 def test_topics(address):
-    assert ottla_command("topics", "create", "-b", address, "cli-a:3", "cli-b") == (0, "", "")
+    assert ottla_command("topics", "create", "-b", address, "cli-a:3", "cli-b") == (
+        0,
+        "topic cli-a: created\ntopic cli-b: created\n",
+        "",
+    )
     code, out, _ = ottla_command("topics", "list", "-b", address)
     assert code == 0
     assert {"cli-a", "cli-b"} <= set(out.splitlines())
     code, out, _ = ottla_command("topics", "describe", "-b", address, "cli-a")
     assert code == 0
     assert "3 partitions" in out
-    assert ottla_command("topics", "delete", "-b", address, "cli-a", "cli-b") == (0, "", "")
+    code, out, err = ottla_command("topics", "delete", "-b", address, "cli-a", "cli-b")
+    assert (code, out, err) == (0, "topic cli-a: deleted\ntopic cli-b: deleted\n", "")
     code, _, err = ottla_command("topics", "delete", "-b", address, "cli-a")
     assert code == 1
     assert err.startswith("ottla: ")
@@ -93,7 +98,7 @@ def values(*arguments):
 
 def test_consume_reads_several_topics(address):
     both = ("several-a", "several-b")
-    assert ottla_command("topics", "create", "-b", address, *both) == (0, "", "")
+    assert ottla_command("topics", "create", "-b", address, *both)[0] == 0
     for name in both:
         code, _, err = ottla_command("produce", "-b", address, "-t", name, data=name.encode())
         assert (code, err) == (0, f"1 record sent to {name}\n")
@@ -249,11 +254,13 @@ def test_consume_passes_properties_that_only_consumers_have(address, topic):
 )
 def test_logs_go_to_standard_error(flags, shown):
     script = (
-        "import logging, sys, ottla.cli as cli\n"
+        "import logging, sys\n"
+        "from ottla import cli\n"
+        "from ottla.cli import config\n"
         "def say(*_):\n"
         "    log = logging.getLogger('ottla.test')\n"
         "    log.warning('w'), log.info('i'), log.debug('d')\n"
-        "cli.config._config = say\n"
+        "config._config = say\n"
         "sys.exit(cli.main(sys.argv[1:]))\n"
     )
     given = flags if "config" in flags else [*flags, "config"]

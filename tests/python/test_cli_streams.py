@@ -286,7 +286,8 @@ def test_names_that_the_terminal_lacks_letters_for(address, topic, environment):
 
 def test_output_shows_letters_that_the_encoding_lacks_by_number():
     script = (
-        "import sys; from ottla import cli; cli.config._config = lambda _: print('für'); sys.exit(cli.main(['config']))"
+        "import sys; from ottla import cli; from ottla.cli import config; config._config = lambda _: print('für'); "
+        "sys.exit(cli.main(['config']))"
     )
     done = subprocess.run(
         [sys.executable, "-c", script],

@@ -1,17 +1,17 @@
-"""The command line: `ottla broker`, `topics`, `produce`, `consume`, `decode`, `config`, `ingest`. A module each."""
+"""The command line: `commands` lists its commands, which are a module each."""
 
 from __future__ import annotations
 
-import argparse
 import logging
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import ottla
-from ottla.cli import arguments, broker, config, consume, decode, ingest, produce, signals, streams, topics
+from ottla.cli import arguments, commands, output, signals, streams
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    import argparse
+    from collections.abc import Mapping, Sequence
 
 EXIT_FAILED = 1
 EXIT_INTERRUPTED = 130
@@ -23,16 +23,18 @@ def main(given: Sequence[str] | None = None) -> int:
     """Run a command. Warnings of the loggers `ottla.*` go to standard error; `-v` adds INFO and `-vv` DEBUG.
 
     Args:
-        given: The command line, without the program's name; `sys.argv` if not given.
+        given: The command line, without the program's name; that of the process if not given.
 
     Returns:
         The exit code: 0 if all went well, 1 if the command failed, 130 after Ctrl-C, 143 after SIGTERM. Wrong usage
         exits with 2.
     """
     streams.prepare()
-    parser = _parser()
-    options = parser.parse_args(given)
-    arguments.refuse_strays(parser, options)
+    try:
+        options = _parsed(sys.argv[1:] if given is None else list(given))
+    except BrokenPipeError:
+        streams.discard_output()
+        return 0
     logging.basicConfig(
         level=LEVELS[min(arguments.verbose(options), len(LEVELS) - 1)],
         format="%(asctime)s %(levelname)s %(name)s: %(message)s",
@@ -42,6 +44,8 @@ def main(given: Sequence[str] | None = None) -> int:
         with signals.terminable():
             options.run(options)
             sys.stdout.flush()
+        if options.failures:
+            return _failed(options, options.failures)
     except KeyboardInterrupt as error:
         return EXIT_TERMINATED if isinstance(error, signals.Terminated) else EXIT_INTERRUPTED
     except BrokenPipeError:
@@ -49,48 +53,40 @@ def main(given: Sequence[str] | None = None) -> int:
         streams.discard_output()
         return 0
     except (ottla.KafkaError, OSError) as error:
-        return _failed(str(error))
+        failures = getattr(error, "failures", None) or {"": error}
+        return _failed(options, {**options.failures, **failures})
     except UnicodeEncodeError as error:
         if not any("\udc80" <= letter <= "\udcff" for letter in error.object):
             raise
         # Python keeps bytes of the command line that the locale has no letters for as such halves of surrogates.
-        return _failed(
+        text = (
             f"{error.object!a} of the command line is not text in this locale's encoding, "
             f"{sys.getfilesystemencoding()}: Kafka's names are UTF-8, so set LC_ALL=C.UTF-8"
         )
+        return _failed(options, {"": ottla.errors.ConfigError(text)})
     return 0
 
 
-def _failed(text: str) -> int:
-    streams.print_error(f"ottla: {text}")
+def _parsed(words: Sequence[str]) -> argparse.Namespace:
+    parser = commands.root(f"ottla {ottla.__version__}", words)
     try:
+        options, strays = parser.parse_known_args(words)
+    except SystemExit as end:
+        if not end.code:
+            # A reader of the help that has seen enough is no error at the end of Python either.
+            sys.stdout.flush()
+        raise
+    if strays:
+        options.parser.refuse(strays)
+    arguments.refuse_strays(parser, options)
+    arguments.finish(options)
+    return options
+
+
+def _failed(options: argparse.Namespace, failures: Mapping[Any, Exception]) -> int:
+    try:
+        output.report(options, failures)
         sys.stdout.flush()
     except OSError:
         streams.discard_output()
     return EXIT_FAILED
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="ottla",
-        description="Kafka from the command line.",
-        epilog=arguments.text(
-            """
-            try it, in two terminals:
-              ottla broker --topic flights:4
-              echo hello | ottla produce -t flights
-              ottla consume -t flights --beginning --format json --max 1
-
-            `ottla COMMAND --help` has examples of each command.
-            """
-        ),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("--version", action="version", version=f"ottla {ottla.__version__}")
-    arguments.verbosity(parser)
-    arguments.client(parser)
-    parser.set_defaults(takes=())
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND", dest="verb", required=True)
-    for module in (broker, topics, produce, consume, decode, ingest, config):
-        module.add(commands)
-    return parser

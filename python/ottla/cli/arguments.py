@@ -7,25 +7,31 @@ import math
 import os
 import re
 import textwrap
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
 
 from ottla import _ottla
+from ottla.cli import profiles
+from ottla.cli.output import FORMATS
+from ottla.cli.parser import Parser
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
 # Milliseconds: someone who types a wrong address should not wait a minute for the error.
 PATIENCE_MS = 10_000
 DEFAULT_BOOTSTRAP = "localhost:9092"
 MOST_PARTITIONS = 2**31 - 1
+# Partitions of a range: a cluster has fewer, and a typo should not fill the memory.
+MOST_NAMED = 1_000_000
 # A shell passes \t on as it stands. Any other backslash is a backslash.
 ESCAPE = re.compile(rb"\\(?:(?P<letter>[tnr0\\])|x(?P<hex>[0-9a-fA-F]{2}))")
 ESCAPED = {b"t": b"\t", b"n": b"\n", b"r": b"\r", b"0": b"\0", b"\\": b"\\"}
 
 
-def command(commands: Any, name: str, summary: str, examples: str) -> argparse.ArgumentParser:
+def command(commands: Any, name: str, summary: str, examples: str) -> Parser:
     """Add a command whose help ends with examples."""
-    parser: argparse.ArgumentParser = commands.add_parser(
+    parser: Parser = commands.add_parser(
         name,
         help=summary,
         description=summary[0].upper() + summary[1:] + ".",
@@ -33,6 +39,8 @@ def command(commands: Any, name: str, summary: str, examples: str) -> argparse.A
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     verbosity(parser)
+    # Of a command and its verb, the parser of the verb stays.
+    parser.set_defaults(parser=parser)
     return parser
 
 
@@ -80,10 +88,32 @@ def client(parser: argparse.ArgumentParser) -> None:
         "--bootstrap",
         name="bootstrap",
         metavar="HOST:PORT",
-        help=f"bootstrap brokers, separated by commas (default: {DEFAULT_BOOTSTRAP})",
+        help=f"bootstrap brokers, separated by commas (default: the profile's, or {DEFAULT_BOOTSTRAP})",
     )
     config(parser, "property of the client, may be repeated; `ottla config` lists them")
-    parser.set_defaults(takes=("bootstrap", "config"))
+    _anywhere(parser, "--profile", name="profile", metavar="NAME", help="profile of ottla.toml")
+    parser.set_defaults(takes=("bootstrap", "config", "profile"))
+
+
+def output(parser: argparse.ArgumentParser) -> None:
+    """Add the options of commands that print rows."""
+    _anywhere(
+        parser,
+        "--format",
+        name="format",
+        choices=FORMATS,
+        help="table; names: the first column; csv; tsv, without a head; json: all there is, in one object "
+        "(default: table)",
+    )
+    _anywhere(
+        parser,
+        "--utc",
+        name="utc",
+        action="append_const",
+        const=True,
+        help="show times in UTC, not in the local time zone",
+    )
+    parser.set_defaults(rows=True)
 
 
 def config(parser: argparse.ArgumentParser, summary: str) -> None:
@@ -94,7 +124,7 @@ def config(parser: argparse.ArgumentParser, summary: str) -> None:
 
 def refuse_strays(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
     """End the program if an option before the verb is one that the verb does not have."""
-    for name, flag in (("bootstrap", "-b"), ("config", "--config")):
+    for name, flag in (("bootstrap", "-b"), ("config", "--config"), ("profile", "--profile")):
         if name not in options.takes and _given(options, name):
             parser.error(f"{flag} is not an option of `ottla {options.verb}`")
 
@@ -104,9 +134,37 @@ def verbose(options: argparse.Namespace) -> int:
     return len(_given(options, "verbose"))
 
 
+def finish(options: argparse.Namespace) -> None:
+    """Set what `output` reads: how rows are shown, what has failed so far, and hints about that."""
+    options.shown_as = str(["table", *_given(options, "format")][-1]) if getattr(options, "rows", False) else ""
+    options.utc = bool(_given(options, "utc"))
+    options.failures = {}
+    options.hints = {}
+    options.printed = False
+
+
+def isolation(options: argparse.Namespace) -> Literal["read_uncommitted", "read_committed"]:
+    """The isolation level of `--committed`, where the command has it."""
+    return "read_committed" if getattr(options, "committed", False) else "read_uncommitted"
+
+
+def profile(options: argparse.Namespace) -> profiles.Profile:
+    """The profile that the command line chose."""
+    return profiles.choose(next(reversed(_given(options, "profile")), None))
+
+
+def bootstraps(options: argparse.Namespace) -> list[str]:
+    """All values of `--bootstrap`, in their order."""
+    return _given(options, "bootstrap")
+
+
 def bootstrap(options: argparse.Namespace) -> str:
-    """The addresses of brokers; the last one given counts."""
-    return str([DEFAULT_BOOTSTRAP, *_given(options, "bootstrap")][-1])
+    """The addresses of brokers: the last one given, the environment's, the profile's, or the default."""
+    if given := bootstraps(options):
+        return given[-1]
+    found = {**profile(options).properties, **profiles.of_environment()}
+    servers = profiles.resolve({name: found[name] for name in found if name == "bootstrap.servers"})
+    return servers.get("bootstrap.servers", DEFAULT_BOOTSTRAP)
 
 
 def properties(options: argparse.Namespace) -> dict[str, str]:
@@ -114,15 +172,58 @@ def properties(options: argparse.Namespace) -> dict[str, str]:
     return dict(_given(options, "config"))
 
 
-def client_config(options: argparse.Namespace) -> dict[str, str]:
-    """The properties of a client, with the command line's patience."""
-    return {"default.api.timeout.ms": str(PATIENCE_MS), **properties(options)}
+def client_config(options: argparse.Namespace, role: str) -> dict[str, str]:
+    """The properties of a client, with the command line's patience.
+
+    Those of the profile and of the environment may be about other clients too: those that this one lacks are left out.
+
+    Args:
+        options: The command line.
+        role: `"producer"`, `"consumer"`, `"share-consumer"` or `"admin"`.
+    """
+    shared = {**profile(options).properties, **profiles.of_environment()}
+    return _of_role(shared, role, properties(options))
+
+
+def _of_role(shared: Mapping[str, str], role: str, given: Mapping[str, str]) -> dict[str, str]:
+    known = {row["name"] for row in _ottla.properties() if role in row["roles"]} - {"bootstrap.servers"}
+    found = profiles.resolve({name: value for name, value in shared.items() if name in known})
+    return {"default.api.timeout.ms": str(PATIENCE_MS), **found, **given}
+
+
+@dataclass(frozen=True)
+class Target:
+    """A cluster that a command writes to.
+
+    Attributes:
+        bootstrap: Its bootstrap brokers.
+        properties: Properties of its clients.
+    """
+
+    bootstrap: str
+    properties: Mapping[str, str]
+
+    def of(self, role: str) -> dict[str, str]:
+        """The properties that a client of this role has."""
+        return _of_role(self.properties, role, {})
+
+
+def target(options: argparse.Namespace) -> Target:
+    """The cluster of `--to-bootstrap`, `--to-profile` and `--to-config`; the command's own without them."""
+    if options.to_profile:
+        shared = dict(profiles.choose(options.to_profile).properties)
+        servers = profiles.resolve({"bootstrap.servers": shared.get("bootstrap.servers", DEFAULT_BOOTSTRAP)})
+        own = servers["bootstrap.servers"]
+    else:
+        shared = {**profile(options).properties, **profiles.of_environment(), **properties(options)}
+        own = bootstrap(options)
+    return Target(options.to_bootstrap or own, {**shared, **dict(options.to_config)})
 
 
 def admin_config(options: argparse.Namespace) -> dict[str, str]:
     """The properties of another client that an admin client has too."""
     known = {row["name"] for row in _ottla.properties() if "admin" in row["roles"]}
-    return {name: value for name, value in client_config(options).items() if name in known}
+    return {name: value for name, value in client_config(options, "admin").items() if name in known}
 
 
 # --- types of values ---
@@ -161,6 +262,22 @@ def topics(given: str) -> list[str]:
     if not all(names):
         raise argparse.ArgumentTypeError(f"{given!r} has an empty name")
     return names
+
+
+def partitions(given: str) -> tuple[str, list[int] | None]:
+    """The type of partitions of a topic: flights, flights:0, flights:0,2-4. Without numbers they are None: all."""
+    topic, colon, numbers = name(given).partition(":")
+    found: list[int] = []
+    for part in numbers.split(",") if colon else []:
+        first, _, last = part.partition("-")
+        if not first.isdecimal() or not (last or first).isdecimal() or ("-" in part and not last):
+            raise argparse.ArgumentTypeError(f"{given!r} is not TOPIC, TOPIC:PARTITION or TOPIC:0,2-4")
+        if not 0 <= int(last or first) - int(first) < MOST_NAMED:
+            raise argparse.ArgumentTypeError(f"{given!r}: {part} is not a range of up to {MOST_NAMED:,} partitions")
+        found.extend(range(int(first), int(last or first) + 1))
+    if not topic:
+        raise argparse.ArgumentTypeError(f"{given!r} has an empty name")
+    return topic, found if colon else None
 
 
 def separator(given: str) -> bytes:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 import signal
+import sys
 import threading
 from pathlib import Path
 from typing import Any
 
 import ottla
-from ottla.cli import arguments, signals
+from ottla.cli import arguments, output, signals
 from ottla.testing._certificates import LOOPBACK
 from ottla.testing._listeners import FORM
 
@@ -68,6 +69,12 @@ def add(commands: Any) -> None:
         help="topic to create, may be repeated",
     )
     _security(parser.add_argument_group("security"))
+    parser.add_argument(
+        "--format",
+        choices=["text", "json"],
+        default="text",
+        help="how it prints where it listens; json is the envelope of other commands (default: %(default)s)",
+    )
     arguments.config(parser, "setting of the broker, may be repeated; `ottla config broker` lists them")
     parser.set_defaults(run=_broker)
 
@@ -126,10 +133,12 @@ def _secret(given: str) -> tuple[str, str]:
 def _tls(options: argparse.Namespace) -> ottla.testing.Certificates | ottla.testing.Identity | None:
     if options.make_certificates:
         certificates = ottla.testing.Certificates(options.make_certificates, hosts=[*LOOPBACK, options.host])
-        print(f"clients trust {certificates.ca}", flush=True)
+        lines = [f"clients trust {certificates.ca}"]
         for name in options.client_certificate:
             identity = certificates.client(name)
-            print(f"{name} has {identity.certificate} and {identity.key}", flush=True)
+            lines.append(f"{name} has {identity.certificate} and {identity.key}")
+        if options.format == "text":
+            print("\n".join(lines), flush=True)
         return certificates
     if options.client_certificate:
         raise ottla.errors.ConfigError("--client-certificate needs --make-certificates, whose authority signs it")
@@ -164,7 +173,16 @@ def _broker(options: argparse.Namespace) -> None:
         where = broker.bootstrap_servers
         if len(listeners := broker.listeners) > 1 or listeners[0].protocol != "PLAINTEXT":
             where = ", ".join(f"{each.bootstrap_servers} ({each.name})" for each in listeners)
-        print(f"ottla broker listens on {where}; Ctrl-C ends it", flush=True)
+        if options.format == "json":
+            options.shown_as = "json"
+            rows = [
+                {"listener": each.name, "protocol": each.protocol, "bootstrap_servers": each.bootstrap_servers}
+                for each in listeners
+            ]
+            output.show(options, [], rows)
+            sys.stdout.flush()
+        else:
+            print(f"ottla broker listens on {where}; Ctrl-C ends it", flush=True)
         # In slices, since some platforms deliver signals only between waits.
         while not stop.wait(0.5):
             pass

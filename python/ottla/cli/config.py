@@ -6,11 +6,16 @@ import textwrap
 from typing import TYPE_CHECKING, Any
 
 from ottla import _ottla
-from ottla.cli import arguments
+from ottla.cli import arguments, output, profiles
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterable
+
+ROLES = ("producer", "consumer", "share-consumer", "admin", "broker")
+PROFILES = output.columns("profile", "default", "bootstrap_servers", "files")
+SETTINGS = output.columns("property", "value", "source")
+HIDDEN = "(hidden)"
 
 
 def add(commands: Any) -> None:
@@ -18,29 +23,55 @@ def add(commands: Any) -> None:
     parser = arguments.command(
         commands,
         "config",
-        "print the properties of the clients and of the embedded broker",
+        "print the properties of clients and of the embedded broker, and your profiles",
         """
         ottla config producer     # what --config of `ottla produce` may set, and ottla.Producer(...)
         ottla config consumer
         ottla config broker       # what --config of `ottla broker` may set, and ottla.testing.Broker(config=...)
+
+        profiles of ottla.toml:
+          ottla config example > ottla.toml       # a file to begin with
+          ottla config profiles                   # those that there are, and their files
+          ottla config show                       # what applies here, and where it comes from; secrets are hidden
+          ottla config show --profile production
         """,
     )
+    arguments.client(parser)
+    arguments.output(parser)
     parser.add_argument(
-        "role",
+        "what",
         nargs="?",
-        choices=["producer", "consumer", "share-consumer", "admin", "broker"],
-        help="only the properties of this one",
+        choices=[*ROLES, "profiles", "show", "example"],
+        help="only the properties of this one; or what there is about profiles",
     )
     parser.set_defaults(run=_config)
 
 
 def _config(options: argparse.Namespace) -> None:
-    for row in [*_ottla.properties(), *_ottla.broker_properties()]:
-        if options.role is None or options.role in row["roles"]:
-            print(f"{row['name']}  ({', '.join(row['roles'])})")
-            print(textwrap.fill(row["doc"], 100, initial_indent="    ", subsequent_indent="    "))
-            if facts := ", ".join(_facts(row)):
-                print(f"    {facts}")
+    if options.what == "example":
+        print(profiles.EXAMPLE, end="")
+    elif options.what == "profiles":
+        _profiles(options)
+    elif options.what == "show":
+        _show(options)
+    else:
+        _properties(options)
+
+
+def _properties(options: argparse.Namespace) -> None:
+    rows = [
+        row
+        for row in [*_ottla.properties(), *_ottla.broker_properties()]
+        if options.what is None or options.what in row["roles"]
+    ]
+    if options.shown_as != "table":
+        output.show(options, output.columns("name", "roles", "kind", "default", "doc"), map(dict, rows))
+        return
+    for row in rows:
+        print(f"{row['name']}  ({', '.join(row['roles'])})")
+        print(textwrap.fill(row["doc"], 100, initial_indent="    ", subsequent_indent="    "))
+        if facts := ", ".join(_facts(row)):
+            print(f"    {facts}")
 
 
 def _facts(row: _ottla.Property) -> Iterable[str]:
@@ -52,3 +83,40 @@ def _facts(row: _ottla.Property) -> Iterable[str]:
         yield "true or false"
     if row["default"] is not None:
         yield f"default {row['default']}"
+
+
+def _profiles(options: argparse.Namespace) -> None:
+    default, found = profiles.read()
+    output.show(
+        options,
+        PROFILES,
+        [
+            {
+                "profile": name,
+                "default": name == default,
+                "bootstrap_servers": profile.properties.get("bootstrap.servers"),
+                "files": list(map(str, profile.files)),
+            }
+            for name, profile in found.items()
+        ],
+    )
+
+
+def _show(options: argparse.Namespace) -> None:
+    secret = {row["name"] for row in _ottla.properties() if row["kind"] == "secret"}
+    profile = arguments.profile(options)
+    rows: dict[str, dict[str, Any]] = {}
+
+    def place(properties: Iterable[tuple[str, str]], source: Any) -> None:
+        for name, value in properties:
+            # A reference such as ${KAFKA_PASSWORD} is no secret, and shows where the secret is expected.
+            hide = name in secret and not (profiles.SECRET.fullmatch(value) and value != "$${")
+            rows[name] = {"property": name, "value": HIDDEN if hide else value, "source": source(name)}
+
+    place([("bootstrap.servers", arguments.DEFAULT_BOOTSTRAP)], lambda _: "default")
+    place(profile.properties.items(), lambda _: f"profile {profile.name}")
+    environment = profiles.of_environment()
+    place(environment.items(), profiles.variable)
+    place(arguments.properties(options).items(), lambda _: "--config")
+    place([("bootstrap.servers", given) for given in arguments.bootstraps(options)], lambda _: "--bootstrap")
+    output.show(options, SETTINGS, [rows[name] for name in sorted(rows)])

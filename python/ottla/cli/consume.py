@@ -76,7 +76,7 @@ def _consume(options: argparse.Namespace) -> None:
         raise ArgumentError("--last prints what is there and stops: leave --max and --idle out")
     topics = list(dict.fromkeys(options.topic))
     _check_existence(options, topics)
-    config = {"allow.auto.create.topics": "false", **arguments.client_config(options)}
+    config = {"allow.auto.create.topics": "false", **arguments.client_config(options, "consumer")}
     if options.beginning:
         config["auto.offset.reset"] = "earliest"
     show = _json if options.format == "json" else _raw

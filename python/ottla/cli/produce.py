@@ -21,7 +21,7 @@ def add(commands: Any) -> None:
     parser = arguments.command(
         commands,
         "produce",
-        "send each line of standard input as a record",
+        "send each line of standard input as a record to one topic",
         r"""
         echo hello | ottla produce -t flights                          # a value without a key
         echo JFK:N123 | ottla produce -t flights --key-separator :     # key JFK, value N123
@@ -58,7 +58,7 @@ def _produce(options: argparse.Namespace) -> None:
         raise ArgumentError(
             f"produce sends to one topic, and there are {len(others) + 1}: {', '.join([topic, *others])}"
         )
-    config = {"max.block.ms": str(arguments.PATIENCE_MS), **arguments.properties(options)}
+    config = {"max.block.ms": str(arguments.PATIENCE_MS), **arguments.client_config(options, "producer")}
     with ottla.Producer(arguments.bootstrap(options), config=config) as producer:
         lines = _Lines(producer, topic, options.key_separator)
         try:
