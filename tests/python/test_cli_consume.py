@@ -230,7 +230,7 @@ def test_tail_goes_on_with_what_comes(broker):
 def committed(broker, group):
     with ottla.Admin(broker.bootstrap_servers) as admin:
         found = admin.list_group_offsets(group)
-    return {at: each.offset for at, each in found.items()}
+    return {at: each.offset for at, each in found[group].items()}
 
 
 def test_a_group_commits_what_is_printed(broker):
@@ -316,9 +316,8 @@ def shared(broker, *arguments):
 def test_share_groups_accept_release_and_reject(broker):
     with ottla.Admin(broker.bootstrap_servers) as admin:
         admin.create_topics([ottla.NewTopic("jobs", 1)])
-        for group in ("looking", "working", "refusing"):
-            resource = ottla.ConfigResource("group", group)
-            admin.alter_configs({resource: {"share.auto.offset.reset": "earliest"}})
+        groups = [("GROUP", group) for group in ("looking", "working", "refusing")]
+        admin.incremental_alter_configs(dict.fromkeys(groups, {"share.auto.offset.reset": "earliest"}))
     with ottla.Producer(broker.bootstrap_servers) as producer:
         producer.send_many("jobs", [b"1", b"2", b"3"]).result(20)
     every = ("jobs", "--idle", "0.3")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from functools import partial
 from typing import Any
 
@@ -12,6 +13,9 @@ from ottla.cli.formats import template
 
 # Kept apart from `output.FORMATS`, whose module is not imported for `--help`.
 FORMATS = ("raw", "json", "csv", "arrow", "parquet")
+
+# Windows that begin with an offset before the end.
+_NEGATIVE = re.compile(r"-\d")
 
 EXAMPLES = r"""
 ottla consume -t flights                                          # what comes from now on
@@ -48,6 +52,8 @@ def add(commands: Any) -> None:
         ]
     )
     arguments.client(parser)
+    # `-o -10:end` is a value. argparse takes only plain negative numbers for values, unless this says more.
+    parser._negative_number_matcher = _NEGATIVE  # noqa: SLF001 it has no other way
     parser.add_argument("topics", nargs="*", type=arguments.name, metavar="TOPIC", help="topic to read, as with -t")
     parser.add_argument(
         "-t",
