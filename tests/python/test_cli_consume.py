@@ -214,7 +214,11 @@ def test_tail_goes_on_with_what_comes(broker):
         for number in range(6):
             producer.send("tail", b"%d" % number, partition=number % 2, timestamp=BEGIN + number)
         producer.flush()
-        assert sorted(run("consume", "-b", broker.bootstrap_servers, "tail", "--tail", "3", "-e").lines) == [b"3", b"4", b"5"]
+        assert sorted(run("consume", "-b", broker.bootstrap_servers, "tail", "--tail", "3", "-e").lines) == [
+            b"3",
+            b"4",
+            b"5",
+        ]
         read = ("consume", "-b", broker.bootstrap_servers, "tail", "--tail", "3", "-n", "4")
         import threading
 
@@ -317,7 +321,7 @@ def test_share_groups_accept_release_and_reject(broker):
     with ottla.Admin(broker.bootstrap_servers) as admin:
         admin.create_topics([ottla.NewTopic("jobs", 1)])
         groups = [("GROUP", group) for group in ("looking", "working", "refusing")]
-        admin.incremental_alter_configs(dict.fromkeys(groups, {"share.auto.offset.reset": "earliest"}))
+        admin.incremental_alter_configs({group: {"share.auto.offset.reset": "earliest"} for group in groups})
     with ottla.Producer(broker.bootstrap_servers) as producer:
         producer.send_many("jobs", [b"1", b"2", b"3"]).result(20)
     every = ("jobs", "--idle", "0.3")
@@ -435,7 +439,9 @@ def test_raw_by_columns_is_raw_by_records(broker, monkeypatch):
 def test_csv(consume):
     lines = consume("bytes", "-o", ":2", "--format", "csv")
     assert lines[0] == b'"topic","partition","offset","timestamp","key","value","headers","base64"'
-    assert lines[1].endswith(b',"/g==","/wA=","[[""a"", {""base64"": ""/Q==""}], [""a"", null], [""a"", """"]]","key value"')
+    assert lines[1].endswith(
+        b',"/g==","/wA=","[[""a"", {""base64"": ""/Q==""}], [""a"", null], [""a"", """"]]","key value"'
+    )
     assert lines[2].endswith(b',"",,,'), "an empty key is quoted, and what is missing is not"
     assert consume("times", "-o", ":2", "--format", "csv", "--columns", "offset,value") == [
         b'"offset","value"',
@@ -475,7 +481,10 @@ def test_a_table_of_no_records_has_columns(consume, broker, form, tmp_path):
         (r"%v{hex} %v{base64} %v{base64raw} %k{hex}", b"ff00 /wA= /wA fe"),
         (r"%h{%k=%v{hex}(%V),}", b"a=fd(1),a=(0),a=(0),"),
         (r"%%%{%}\x41\t\\", b"%{}A\t\\"),
-        (r"%o{hex8}%o{hex}%V{big16}%V{little32}%V{byte}%V{bool}%o{bool}", b"000" + b"\0\2" + b"\2\0\0\0" + b"\2" + b"truefalse"),
+        (
+            r"%o{hex8}%o{hex}%V{big16}%V{little32}%V{byte}%V{bool}%o{bool}",
+            b"000" + b"\0\2" + b"\2\0\0\0" + b"\2" + b"truefalse",
+        ),
         (r"%v{unpack{B}} %v{unpack[bB]} %v{unpack##<H##} %v{unpack{>h$}}", b"255 -10 255 -256"),
         (r"%v{unpack{I}}|%v{unpack{B$}}", b" (2 bytes are missing)|255 (1 bytes are left)"),
         (r"%i %D %a{timestamp-type}", b"1 0 0"),
@@ -508,7 +517,12 @@ def test_folders_are_read_as_brokers_are(tmp_path):
             producer.send("b", b"b")
         addresses = ("-b", broker.bootstrap_servers)
         live = {}
-        for arguments in (("a", "-o", ":end"), ("a", "-o", "1:3"), ("a", "-p", "1", "-o", "-2:end"), ("a", "-o", f"@{BEGIN + 3 * MINUTE}:+3m")):
+        for arguments in (
+            ("a", "-o", ":end"),
+            ("a", "-o", "1:3"),
+            ("a", "-p", "1", "-o", "-2:end"),
+            ("a", "-o", f"@{BEGIN + 3 * MINUTE}:+3m"),
+        ):
             live[arguments] = sorted(run("consume", *addresses, *arguments, "--format", "json").lines)
             assert len(live[arguments]) in {2, 3, 4, 10}
     (segment,) = (tmp_path / "data").rglob("a-1/*.log")
@@ -526,5 +540,3 @@ def test_folders_are_read_as_brokers_are(tmp_path):
     done = run("consume", "--from", other)
     assert done.code == 1
     assert "is not a segment in the folder of its partition" in done.err
-
-

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -144,6 +141,11 @@ def _read(path: Path) -> bytes:
 
 def _descriptors(path: Path) -> bytes:
     """The descriptors of a Protobuf file."""
+    # `--help` needs none of them.
+    import shutil
+    import subprocess
+    import tempfile
+
     data = _read(path)
     if path.suffix != ".proto":
         return data
@@ -160,3 +162,46 @@ def _descriptors(path: Path) -> bytes:
         if done.returncode:
             raise ArgumentError(f"protoc does not accept {path}: {done.stderr.strip()}")
         return out.read_bytes()
+
+
+def encoder(text: str, column: Column, registry: str | None) -> Callable[[Any, str], list[bytes | None]]:
+    """How objects are encoded to keys or values.
+
+    Args:
+        text: The schema, as the command line names it.
+        column: Which of the two.
+        registry: The URL of the registry.
+
+    Returns:
+        A function that takes objects, or a column of structs, and a topic, and gives the bytes of each.
+
+    Raises:
+        ArgumentError: The schema is not valid, or there is no registry.
+    """
+    wanted = named(text)
+    if wanted.framed and registry is None:
+        raise ArgumentError(f"--encode-{column} {text} needs --registry URL")
+    if wanted.format == "json" and not wanted.framed:
+        raise ArgumentError(f"JSON without a registry is sent as it stands: leave --encode-{column} out")
+    if wanted.format == "registry":
+        known = ottla.SchemaRegistry(str(registry))
+        made: dict[str, ottla.Encoder] = {}
+
+        def by_subject(rows: Any, topic: str) -> list[bytes | None]:
+            if topic not in made:
+                schema = known.latest(f"{topic}-{column}")
+                form: Any = _FORMATS.get(schema.type, schema.type)
+                made[topic] = ottla.Encoder(schema, form, column=column, registry=known)
+            return _encoded(made[topic], rows, topic)
+
+        return by_subject
+    form: Any = wanted.format
+    fixed = ottla.Encoder(
+        wanted.schema, form, column=column, registry=registry if wanted.framed else None, message=wanted.message
+    )
+    return lambda rows, topic: _encoded(fixed, rows, topic)
+
+
+def _encoded(made: ottla.Encoder, rows: Any, topic: str) -> list[bytes | None]:
+    encoded = made.encode(rows, topic=topic)
+    return [encoded[row] for row in range(len(encoded))]
