@@ -356,7 +356,7 @@ records = st.tuples(
     texts,
     st.lists(st.tuples(names, texts), max_size=3),
     st.integers(0, 2),
-    st.integers(0, 4_000_000_000_000),
+    st.integers(0, BEGIN),
 )
 
 

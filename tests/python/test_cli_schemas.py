@@ -111,3 +111,5 @@ def test_json_of_columns(address, tmp_path):
     assert run("produce", "-b", address, "json", data=LINES).code == 0
     assert decoded(address, "json", "--decode-value", f"json:{path}") == [{"id": 1}, {"id": 2}]
     assert decoded(address, "json", "--decode-value", "json") == ROWS
+    nothing = consumed(address, "json", "-G", "v:none", "--decode-value", "json", "--format", "arrow").out
+    assert pa.ipc.open_stream(nothing).read_all().num_rows == 0

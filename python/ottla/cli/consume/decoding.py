@@ -63,8 +63,16 @@ class Decoding:
     def _tables(self, rows: Rows) -> dict[Column, Any]:
         """The decoded columns of the whole batch, each once."""
         if self._seen is None or self._seen[0] is not rows.batch:
-            self._seen = (rows.batch, {name: decode(rows) for name, decode in self._decoders.items()})
+            self._seen = (rows.batch, {name: self._decoded(decode, rows) for name, decode in self._decoders.items()})
         return self._seen[1]
+
+    @staticmethod
+    def _decoded(decode: Any, rows: Rows) -> Any:
+        if len(rows.batch):
+            return decode(rows)
+        import pyarrow as pa
+
+        return pa.nulls(0)
 
 
 def as_json(found: Any) -> bytes:

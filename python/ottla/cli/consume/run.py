@@ -27,7 +27,9 @@ def write(plan: Plan, options: argparse.Namespace, decoding: Decoding) -> None:
     source = _source(plan)
     with output.opened(options, decoding) as sink, source:
         # The columns of a table are written even if no record comes.
-        sink.write(Rows(ottla.Batch.concat([])))
+        nothing = Rows(ottla.Batch.concat([]))
+        if not decoding.active:
+            sink.write(nothing)
         limit = _Limit(plan)
         for rows in source.read(limit.most if not options.filter else lambda: None):
             if not len(rows):
@@ -45,6 +47,9 @@ def write(plan: Plan, options: argparse.Namespace, decoding: Decoding) -> None:
             source.written(rows, used)
             if limit.is_reached():
                 return
+        if decoding.active and not limit.has_taken:
+            # Their types are only known with records.
+            sink.write(nothing)
 
 
 def _source(plan: Plan) -> Source:
@@ -74,6 +79,7 @@ class _Limit:
         self._left = plan.maximum
         self._each = plan.per_partition
         self._counts: Counter[tuple[str, int]] = Counter()
+        self.has_taken = False
 
     def most(self) -> int | None:
         """The most records that a poll should return."""
@@ -85,6 +91,7 @@ class _Limit:
 
     def take(self, rows: Rows) -> Rows:
         """Those of the records that are to be written."""
+        self.has_taken = True
         if self._each is not None:
             rows = rows.keep(self._counted(rows, self._each))
         if self._left is not None:

@@ -84,7 +84,7 @@ class Sender:
             self._send_all(_first(records, count))
             with self._naming(first_bad):
                 raise bad[first_bad]
-        for number, error in bad.items():
+        for number, error in sorted(bad.items()):
             with self._naming(number):
                 raise error
         self._send_all(records)
