@@ -24,7 +24,7 @@ class Command(NamedTuple):
 HELP_JSON = "--help-json"
 COMMANDS = {
     "broker": Command("broker", "run the embedded broker until Ctrl-C"),
-    "produce": Command("produce", "send each line of standard input as a record to one topic"),
+    "produce": Command("produce", "send lines, JSON, CSV, Arrow or Parquet as records to one topic"),
     "consume": Command("consume", "print the records of topics until Ctrl-C"),
     "topics": Command("topics", "list, create, change and delete topics"),
     "partitions": Command("partitions", "elect leaders of partitions, and move their replicas"),

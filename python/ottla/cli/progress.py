@@ -13,10 +13,12 @@ class Progress:
 
     Args:
         size: How many bytes there are; None if that is not known, and there is no bar then.
+        on_terminal: Whether the bar is drawn, too, if the output goes to a terminal: a command that prints nothing.
     """
 
-    def __init__(self, size: int | None) -> None:
-        self._size = size if size and sys.stderr.isatty() and not sys.stdout.isatty() else None
+    def __init__(self, size: int | None, *, on_terminal: bool = False) -> None:
+        is_free = on_terminal or not sys.stdout.isatty()
+        self._size = size if size and sys.stderr.isatty() and is_free else None
         self._start = self._next = time.monotonic() + PAUSE
         self._drawn = False
 
