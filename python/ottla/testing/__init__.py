@@ -45,6 +45,7 @@ from ottla._hints import ConfigValue
 from ottla.errors import ArgumentError, ClosedError
 from ottla.testing._certificates import Certificates, Identity
 from ottla.testing._listeners import Listener, OpenListener
+from ottla.testing._registry import Registry
 from ottla.testing._tokens import bearer_token
 
 __all__ = [
@@ -54,6 +55,7 @@ __all__ = [
     "Listener",
     "OpenListener",
     "PartitionState",
+    "Registry",
     "TelemetryPush",
     "bearer_token",
 ]
