@@ -258,9 +258,7 @@ class _Loader:
         if "const" in given:
             parts.append(Node("const", {"const": json.dumps(given["const"], sort_keys=True)}))
         if "if" in given:
-            branches: dict[str, Any] = {
-                name: self._load(given[name], base) for name in ("if", "then", "else") if name in given
-            }
+            names = [name for name in ("if", "then", "else") if name in given]
             parts.append(Node("conditional", {name: self._load(given[name], base) for name in names}))
         kinds = given.get("type")
         if isinstance(kinds, list):
