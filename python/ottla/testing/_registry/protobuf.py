@@ -20,7 +20,7 @@ except ImportError as error:
         "the embedded schema registry needs the package protobuf for Protobuf schemas: pip install 'ottla[registry]'"
     ) from error
 
-from ottla.testing._registry.protobuf_names import resolve
+from ottla.testing._registry.protobuf_names import json_name, messages, resolve
 from ottla.testing._registry.protobuf_parser import parse
 from ottla.testing._registry.protobuf_rules import Types, compare, described, is_compatible
 from ottla.testing._registry.protobuf_text import written
@@ -65,6 +65,11 @@ class ProtobufSchema:
         bare.CopyFrom(self._resolved)
         bare.ClearField("name")
         bare.ClearField("source_code_info")
+        for _, message in messages(bare):
+            for one in [*message.field, *message.extension]:
+                # Compilers write the default name or leave it out.
+                if one.json_name == json_name(one.name):
+                    one.ClearField("json_name")
         self.identity = base64.b64encode(bare.SerializeToString(deterministic=True)).decode()
 
     @classmethod

@@ -82,3 +82,9 @@ def _full(name: str, scope: str, kinds: dict[str, FieldDescriptorProto.Type.Valu
             if full in kinds:
                 return f".{full}"
     raise SchemaError(f'"{name}" is not defined')
+
+
+def json_name(name: str) -> str:
+    """The name in JSON that a field has by default."""
+    first, *rest = name.split("_")
+    return first + "".join(part[:1].upper() + part[1:] for part in rest)

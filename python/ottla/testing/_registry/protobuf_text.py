@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from google.protobuf import descriptor_pb2, message_factory, text_encoding, text_format
 
+from ottla.testing._registry.protobuf_names import json_name
 from ottla.testing._registry.protobuf_parser import SCALARS
 
 if TYPE_CHECKING:
@@ -123,7 +124,7 @@ class _Writer:
                 yield f'default = "{field.default_value}"'
             else:
                 yield f"default = {field.default_value}"
-        if field.HasField("json_name") and field.json_name != _json_name(field.name):
+        if field.HasField("json_name") and field.json_name != json_name(field.name):
             yield f"json_name = {_quoted(field.json_name)}"
         yield from self._options(field.options)
 
@@ -229,9 +230,3 @@ def _reserved(ranges: Any, names: Any, most: int, *, inclusive: bool) -> Iterato
         yield f"reserved {', '.join(_range(one.start, end, limit) for one, end in zip(ranges, ends, strict=True))};"
     if names:
         yield f"reserved {', '.join(map(_quoted, names))};"
-
-
-def _json_name(name: str) -> str:
-    """The name in JSON that a field has by default."""
-    first, *rest = name.split("_")
-    return first + "".join(part[:1].upper() + part[1:] for part in rest)
