@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import base64
 import json
+import re
+import signal
+import subprocess
+import sys
 import threading
 import urllib.error
 import urllib.request
@@ -23,7 +27,7 @@ from google.protobuf import any_pb2, api_pb2, descriptor_pb2, struct_pb2, timest
 
 import ottla
 from ottla import errors
-from ottla.testing import Registry
+from ottla.testing import KafkaContainer, Registry
 
 USER = {"type": "record", "name": "User", "namespace": "shop", "fields": [{"name": "name", "type": "string"}]}
 WITH_AGE = {**USER, "fields": [*USER["fields"], {"name": "age", "type": "int"}]}
@@ -175,9 +179,9 @@ def test_transitive_levels_compare_with_all_versions(client):
 
 def test_configurations_of_a_subject_a_context_and_all(client):
     client.set_config(None, ServerConfig(compatibility=ConfigCompatibilityLevel.FULL))
-    client.set_config("s", ServerConfig(compatibility=ConfigCompatibilityLevel.NONE, normalize=True))
+    client.set_config("s", ServerConfig(compatibility=ConfigCompatibilityLevel.NONE, compatibility_group="major"))
     found = client.get_config("s")
-    assert (found.compatibility_level, found.normalize) == (ConfigCompatibilityLevel.NONE, True)
+    assert (found.compatibility_level, found.compatibility_group) == (ConfigCompatibilityLevel.NONE, "major")
     assert client.get_compatibility() == "FULL"
     client.delete_config("s")
     refused(lambda: client.get_config("s"), 404, 40408, "subject-level")
@@ -364,3 +368,37 @@ def test_requests_of_many_threads_make_one_version(embedded):
         thread.join(20)
     assert ids == [1] * 8
     assert ottla.SchemaRegistry(embedded.url).latest("s").version == 1
+
+
+def test_the_fixture(ottla_registry):
+    assert ottla.SchemaRegistry(ottla_registry.url).register("s", '"int"') == 1
+
+
+def test_a_container_is_a_broker():
+    with KafkaContainer("confluentinc/cp-kafka:7.9.0").with_kraft().with_env("KAFKA_NUM_PARTITIONS", "3") as kafka:
+        address = kafka.get_bootstrap_server()
+        assert address == f"{kafka.get_container_host_ip()}:{kafka.get_exposed_port(9093)}"
+        with ottla.Producer(address) as producer:
+            producer.send("flights", b"N123").result(timeout=20)
+        with ottla.Admin(address) as admin:
+            assert len(admin.describe_topics(["flights"])["flights"].partitions) == 3
+    with pytest.raises(errors.ClosedError, match="the container is not running"):
+        kafka.get_bootstrap_server()
+    with pytest.raises(errors.ConfigError, match="no.such.setting"):
+        KafkaContainer().with_env("KAFKA_NO_SUCH_SETTING", "1").start()
+    with pytest.raises(errors.ArgumentError, match="listens on one port, 9093"):
+        KafkaContainer().with_bind_ports(9092, 9092)
+
+
+def test_the_command():
+    command = [sys.executable, "-m", "ottla", "broker", "--port", "0", "--registry", "0"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        url = re.search(r"schema registry listens on (\S+)", process.stdout.readline())[1]
+        assert ottla.SchemaRegistry(url).register("s", '"int"') == 1
+        process.send_signal(signal.SIGTERM)
+        _, err = process.communicate(timeout=60)
+    finally:
+        process.kill()
+        process.wait(10)
+    assert (process.returncode, err) == (0, "")
