@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import base64
 import threading
-from collections.abc import Callable, Mapping
+import uuid
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from ottla._columns import are_rows, rows_as_arrow, text_of
 from ottla._decoding import TYPES, ArrowSchema, Decoder, descriptors
 from ottla._ottla import Encoded, TypedDecoder, TypedEncoder
-from ottla._registry import RegisteredSchema, SchemaRegistry, registry_of, subject_of, unmarked
+from ottla._registry import RegisteredSchema, SchemaRegistry, registry_of, unmarked
+from ottla._subjects import STRATEGIES, Strategy, file_name, record_name, subject_by
 from ottla.errors import ArgumentError, NotFoundError
 
 EncodeFormat: TypeAlias = Literal["json", "avro", "protobuf"]
@@ -32,6 +34,7 @@ class ResolvedSchema(NamedTuple):
         descriptors: Protobuf files, those that are imported first.
         message: The Protobuf message; None for the first of the last file.
         id: The schema id before each value; None for none.
+        guid: The GUID in the header of each record; None for none.
     """
 
     format: EncodeFormat
@@ -40,6 +43,7 @@ class ResolvedSchema(NamedTuple):
     descriptors: tuple[bytes, ...] = ()
     message: str | None = None
     id: int | None = None
+    guid: str | None = None
 
     def encoder(self) -> Callable[[Any], Encoded]:
         """Return the function that encodes Arrow data, as `Encoder.encode` does.
@@ -56,7 +60,7 @@ class ResolvedSchema(NamedTuple):
             ArgumentError: The schema can never work.
         """
         # The columns determine the JSON.
-        given: dict[str, Any] = {"schema_id": self.id}
+        given: dict[str, Any] = {"schema_id": None if self.guid else self.id}
         if self.format == "avro":
             given |= {"text": self.text, "references": list(self.references)}
         elif self.format == "protobuf":
@@ -86,6 +90,10 @@ class Encoder:
         subject: str | None = None,
         message: str | None = None,
         auto_register: bool = True,
+        strategy: Strategy = "topic",
+        references: Iterable[Mapping[str, Any]] = (),
+        normalize: bool = False,
+        id_in: Literal["value", "header"] = "value",
     ) -> None:
         """Set the schema; nothing is requested yet.
 
@@ -103,6 +111,14 @@ class Encoder:
             message: The name of the Protobuf message; None for the first of its file, or that of the class.
             auto_register: Whether to register a schema that is not a version of the subject; False raises an error
                 instead.
+            strategy: How the subject is named without `subject`: "topic" for `TOPIC-value` or `TOPIC-key`, "record"
+                for the name of the record, "topic_record" for `TOPIC-RECORD`. The name is that of an Avro schema or of
+                a Protobuf message, or the title of a JSON Schema.
+            references: Schemas of the registry that the schema names, each a `name`, `subject` and `version`. The files
+                that a generated Protobuf class imports need none: each is registered under its own name.
+            normalize: Whether the registry first brings the schema into its normal form.
+            id_in: "value" to write the schema's id before each value, "header" to write none: `header` then returns
+                the header that each record needs. Not for Protobuf.
 
         Raises:
             ArgumentError: The schema or an option can never work.
@@ -140,10 +156,24 @@ class Encoder:
         self._registry = known
         self._subject = subject
         self._auto_register = auto_register
+        self._strategy: Strategy = strategy
+        self._references = [dict(one) for one in references]
+        self._normalize, self._in_header = normalize, id_in == "header"
+        self._refuse_options(id_in)
         self._start()
         if registry is None and schema is not None and not self._infers:
             # Raise errors of the schema at once.
             self._encoder(None)
+
+    def _refuse_options(self, id_in: str) -> None:
+        if self._strategy not in STRATEGIES:
+            raise ArgumentError(f"strategy must be one of {', '.join(map(repr, STRATEGIES))}, not {self._strategy!r}")
+        if id_in not in {"value", "header"}:
+            raise ArgumentError(f'id_in must be "value" or "header", not {id_in!r}')
+        if self._in_header and self._format == "protobuf":
+            raise ArgumentError("the header of a Protobuf value needs the index of its message: use id_in='value'")
+        if self._registry is None and (self._in_header or self._references or self._normalize):
+            raise ArgumentError("id_in, references and normalize need a registry: pass registry=SchemaRegistry(url)")
 
     @staticmethod
     def _as_text(schema: Any, format: EncodeFormat) -> Any:  # noqa: A002
@@ -201,10 +231,34 @@ class Encoder:
             data = rows_as_arrow(data, self._columns(subject))
         if self._infers and self._schema == "infer":
             data = self._infer(data)
+        if self._in_header:
+            # Nothing is before the values, so they do not depend on the registry's response.
+            encoded = (self._unregistered() if self._is_text() else self._resolve(subject)).typed().encode(data)
+            self._encoder(subject)
+            return encoded
         if subject is not None and subject not in self._by_subject and self._is_text():
             # Columns that do not fit a schema raise an error before it is registered.
             return self._unregistered()._replace(id=0).typed().encode(data, lambda: self._encoder(subject))
         return self._encoder(subject).encode(data)
+
+    def header(self, *, topic: str | None = None) -> tuple[str, bytes]:
+        """The header that each record needs whose value was encoded with `id_in="header"`.
+
+        Args:
+            topic: As for `encode`.
+
+        Returns:
+            The name, `__value_schema_id` or `__key_schema_id`, and the schema's GUID after the magic byte 1.
+
+        Raises:
+            ArgumentError: The encoder writes the id before each value.
+            NotFoundError: The registry does not have the schema, or reports no GUID.
+            UnreachableError: The registry cannot be reached.
+        """
+        if not self._in_header:
+            raise ArgumentError("the encoder writes the id before each value: make it with id_in='header'")
+        guid = self._resolve(self._subject_of(topic)).guid
+        return f"__{self._column}_schema_id", b"\1" + uuid.UUID(guid).bytes
 
     def resolve(
         self, topic: str | None = None, check: Callable[[Callable[[Any], Encoded]], object] | None = None
@@ -248,9 +302,8 @@ class Encoder:
             return self._subject
         if isinstance(self._schema, RegisteredSchema):
             return None
-        if topic is None:
-            raise ArgumentError("the subject of the schema is unknown: pass topic, or make the encoder with subject")
-        return subject_of(topic, self._column)
+        name = self._message if self._format == "protobuf" else record_name(self._format, self.schema)
+        return subject_by(self._strategy, topic, self._column, name)
 
     def _is_text(self) -> bool:
         """Whether the schema may be registered: it is neither from a registry nor the latest one there."""
@@ -258,7 +311,12 @@ class Encoder:
 
     def _unregistered(self) -> ResolvedSchema:
         text = None if isinstance(self._schema, RegisteredSchema) else self._schema
-        return ResolvedSchema(self._format, text, descriptors=self._files, message=self._message)
+        texts: dict[str, None] = {}
+        if self._registry is not None and self._format == "avro":
+            for one in self._references:
+                found = self._registry.version(one["subject"], one["version"])
+                texts |= dict.fromkeys((*found.references, found.text))
+        return ResolvedSchema(self._format, text, tuple(texts), descriptors=self._files, message=self._message)
 
     def _encoder(self, subject: str | None) -> TypedEncoder:
         found = self._by_subject.get(subject)
@@ -284,16 +342,31 @@ class Encoder:
             check(encoder)
         if registry is None or subject is None or is_known:
             return resolved
-        text, kind = self._text(), _OF_FORMATS[self._format]
-        if self._auto_register:
-            return resolved._replace(id=registry.register(subject, text, kind))
+        found = self._in_registry(registry, subject, *self._text(registry), whole=self._in_header)
+        return resolved._replace(id=found.id, guid=self._guid(found) if self._in_header else None)
+
+    def _in_registry(
+        self, registry: SchemaRegistry, subject: str, text: str, references: list[dict[str, Any]], *, whole: bool
+    ) -> RegisteredSchema:
+        """A schema in a subject, registered before if that is on; if `whole`, with its version and GUID."""
+        kind = _OF_FORMATS[self._format]
         try:
-            return resolved._replace(id=registry.lookup(subject, text, kind))
+            if self._auto_register:
+                number = registry.register(subject, text, kind, references, normalize=self._normalize)
+                if not whole:
+                    return RegisteredSchema(kind, text, id=number)
+            return registry.find(subject, text, kind, references, normalize=self._normalize)
         except NotFoundError as error:
             raise NotFoundError(
                 f"{error}: subject {subject!r} does not have this schema, and automatic registration is off: "
                 "register it, or turn that on (auto_register, auto.register.schemas)"
             ) from None
+
+    @staticmethod
+    def _guid(schema: RegisteredSchema) -> str:
+        if schema.guid is None:
+            raise NotFoundError(f"the registry reports no GUID of the schema with id {schema.id}: use id_in='value'")
+        return schema.guid
 
     def _registered(self, schema: RegisteredSchema) -> ResolvedSchema:
         """The resolved form of a schema from a registry."""
@@ -307,16 +380,31 @@ class Encoder:
         if self._format == "protobuf":
             files = tuple(schema.descriptors())
             return ResolvedSchema(self._format, descriptors=files, message=self._message, id=number)
-        return ResolvedSchema(self._format, schema.text, schema.references, id=number)
+        guid = self._guid(schema) if self._in_header else None
+        return ResolvedSchema(self._format, schema.text, schema.references, id=number, guid=guid)
 
-    def _text(self) -> str:
-        """The schema as a registry takes it."""
+    def _text(self, registry: SchemaRegistry) -> tuple[str, list[dict[str, Any]]]:
+        """The schema and its references as a registry takes them."""
         if not self._files:
-            return str(self._schema)
-        file, imports = TypedEncoder.registered_file(list(self._files))
-        if others := [name for name in imports if not name.startswith(_GOOGLES)]:
+            return str(self._schema), self._references
+        # By name, what each file has that an earlier one was registered for.
+        known: dict[str, dict[str, Any]] = {}
+        for count in range(1, len(self._files)):
+            name = file_name(self._files[count - 1])
+            if not name.startswith(_GOOGLES):
+                text, references = self._file(list(self._files[:count]), known)
+                version = self._in_registry(registry, name, text, references, whole=True).version
+                known[name] = {"name": name, "subject": name, "version": version}
+        return self._file(list(self._files), known)
+
+    def _file(self, files: list[bytes], known: dict[str, dict[str, Any]]) -> tuple[str, list[dict[str, Any]]]:
+        """The last of several Protobuf files in base64, and the references for what it imports."""
+        file, imports = TypedEncoder.registered_file(files)
+        known = {**known, **{one["name"]: one for one in self._references}}
+        others = [name for name in imports if not name.startswith(_GOOGLES)]
+        if missing := [name for name in others if name not in known]:
             raise ArgumentError(
-                f"the Protobuf file imports {', '.join(others)}, which a registry needs as separate schemas: "
-                "register it with the registry's tools, and pass no schema to use the subject's latest"
+                f"the Protobuf file imports {', '.join(missing)}, which a registry needs as separate schemas: "
+                "pass the generated class, or references of schemas that are registered"
             )
-        return base64.b64encode(file).decode()
+        return base64.b64encode(file).decode(), [known[name] for name in others]

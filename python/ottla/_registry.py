@@ -83,6 +83,7 @@ class RegisteredSchema(NamedTuple):
         id: Its number, if the response has it.
         subject: Where it was looked up, if by subject.
         version: Its version there.
+        guid: Its GUID, which is the same in all contexts, if the registry reports one.
     """
 
     type: str
@@ -91,6 +92,7 @@ class RegisteredSchema(NamedTuple):
     id: int | None = None
     subject: str | None = None
     version: int | None = None
+    guid: str | None = None
 
     def descriptors(self) -> list[bytes]:
         """The Protobuf files as serialized `FileDescriptorProto`, those that are imported first."""
@@ -171,7 +173,7 @@ class SchemaRegistry:
     def _start(self) -> None:
         self._lock = threading.Lock()
         self._known: dict[tuple[Any, ...], RegisteredSchema] = {}
-        self._ids: dict[tuple[Any, ...], int] = {}
+        self._ids: dict[tuple[Any, ...], RegisteredSchema] = {}
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name not in {"_lock", "_known", "_ids"}}
@@ -242,6 +244,8 @@ class SchemaRegistry:
         schema: str,
         type: str = "AVRO",  # noqa: A002 - as `RegisteredSchema` names it
         references: Iterable[Mapping[str, Any]] = (),
+        *,
+        normalize: bool = False,
     ) -> int:
         """Registers a schema as a version of a subject, unless it is one; requested once, and raises as `schema` does.
 
@@ -250,6 +254,7 @@ class SchemaRegistry:
             schema: The schema's text; of Protobuf, also the file's descriptor in base64.
             type: "AVRO", "JSON" or "PROTOBUF".
             references: The schemas that it names, each a `name`, `subject` and `version`.
+            normalize: Whether the registry first brings the schema into its normal form.
 
         Returns:
             The schema's id.
@@ -257,7 +262,7 @@ class SchemaRegistry:
         Raises:
             ArgumentError: The registry rejects the schema as invalid, or as incompatible with earlier versions.
         """
-        return self._id(f"/subjects/{_quoted(subject)}/versions", schema, type, references)
+        return self._number(f"/subjects/{_quoted(subject)}/versions", schema, type, references, normalize=normalize)
 
     def lookup(
         self,
@@ -265,6 +270,8 @@ class SchemaRegistry:
         schema: str,
         type: str = "AVRO",  # noqa: A002 - as `RegisteredSchema` names it
         references: Iterable[Mapping[str, Any]] = (),
+        *,
+        normalize: bool = False,
     ) -> int:
         """Returns the id of a subject's schema; requested once, and raises as `schema` does.
 
@@ -273,6 +280,7 @@ class SchemaRegistry:
             schema: The schema's text; of Protobuf, also the file's descriptor in base64.
             type: "AVRO", "JSON" or "PROTOBUF".
             references: The schemas that it names, each a `name`, `subject` and `version`.
+            normalize: Whether the registry first brings the schema into its normal form.
 
         Returns:
             The schema's id.
@@ -280,9 +288,46 @@ class SchemaRegistry:
         Raises:
             NotFoundError: No version of the subject is this schema.
         """
-        return self._id(f"/subjects/{_quoted(subject)}", schema, type, references)
+        return self._number(f"/subjects/{_quoted(subject)}", schema, type, references, normalize=normalize)
 
-    def _id(self, path: str, schema: str, type: str, references: Iterable[Mapping[str, Any]]) -> int:  # noqa: A002
+    def find(
+        self,
+        subject: str,
+        schema: str,
+        type: str = "AVRO",  # noqa: A002 - as `RegisteredSchema` names it
+        references: Iterable[Mapping[str, Any]] = (),
+        *,
+        normalize: bool = False,
+    ) -> RegisteredSchema:
+        """Returns the version of a subject that is a schema; requested once, and raises as `lookup` does.
+
+        Args:
+            subject: The subject, such as `"orders-value"`.
+            schema: The schema's text; of Protobuf, also the file's descriptor in base64.
+            type: "AVRO", "JSON" or "PROTOBUF".
+            references: The schemas that it names, each a `name`, `subject` and `version`.
+            normalize: Whether the registry first brings the schema into its normal form.
+
+        Returns:
+            The schema as it was passed, with its id, version and GUID.
+        """
+        path = f"/subjects/{_quoted(subject)}"
+        return self._posted(path, schema, type, references, normalize=normalize)._replace(subject=subject)
+
+    def _number(self, path: str, schema: str, type: str, references: Any, *, normalize: bool) -> int:  # noqa: A002
+        return int(self._posted(path, schema, type, references, normalize=normalize).id or 0)
+
+    def _posted(
+        self,
+        path: str,
+        schema: str,
+        type: str,  # noqa: A002
+        references: Iterable[Mapping[str, Any]],
+        *,
+        normalize: bool,
+    ) -> RegisteredSchema:
+        if normalize:
+            path += "?normalize=true"
         request: dict[str, Any] = {"schema": unmarked(schema)}
         # Older registries support only Avro, and no other field.
         if type != "AVRO":
@@ -293,9 +338,17 @@ class SchemaRegistry:
         with self._lock:
             found = self._ids.get((path, body))
         if found is None:
-            found = self._get(path, body).get("id")
-            if not isinstance(found, int):
+            response = self._get(path, body)
+            number, version, guid = (response.get(name) for name in ("id", "version", "guid"))
+            if not isinstance(number, int):
                 raise ProtocolError(f"the response of the schema registry to {path} has no id")
+            found = RegisteredSchema(
+                type=type,
+                text=schema,
+                id=number,
+                version=version if isinstance(version, int) else None,
+                guid=guid if isinstance(guid, str) else None,
+            )
             with self._lock:
                 self._ids[path, body] = found
         return found
@@ -322,7 +375,7 @@ class SchemaRegistry:
         for reference in response.get("references") or ():
             inner = self._reference(reference, subject or request.subject, above)
             texts.update(dict.fromkeys((*inner.references, inner.text)))
-        number, version = response.get("id"), response.get("version")
+        number, version = response.get("id", request.number), response.get("version")
         return RegisteredSchema(
             type=kind,
             text=text,
@@ -330,6 +383,7 @@ class SchemaRegistry:
             id=number if isinstance(number, int) else None,
             subject=subject,
             version=version if isinstance(version, int) else None,
+            guid=guid if isinstance(guid := response.get("guid"), str) else None,
         )
 
     def _serialized(self, request: _Request) -> str | None:
@@ -460,16 +514,18 @@ class _Request(NamedTuple):
         resource: The path without its query.
         subject: The subject of the schema; references without a context are in the same context.
         query: Names and values of the query.
+        number: The schema's id, if the request has it: the response does not repeat it.
     """
 
     resource: str
     subject: str | None
     query: tuple[tuple[str, str], ...] = ()
+    number: int | None = None
 
     @classmethod
     def of_id(cls, number: int, subject: str | None) -> _Request:
         """A schema by its number, in the context of a subject."""
-        return cls(f"/schemas/ids/{number}", subject, () if subject is None else (("subject", subject),))
+        return cls(f"/schemas/ids/{number}", subject, () if subject is None else (("subject", subject),), number)
 
     @classmethod
     def of_version(cls, subject: str, version: int | str, *query: tuple[str, str]) -> _Request:

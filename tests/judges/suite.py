@@ -40,6 +40,12 @@ _FUNCTION_LOOPS = ("-o", "asyncio_default_fixture_loop_scope=function")
 _CLIENTS = ("admin", "consumer", "pep492", "producer", "sasl", "transactional_consumer", "transactional_producer")
 SUITES = {
     "confluent": Suite("confluent-kafka", ("tests/test_*.py",), "ottla_below_confluent"),
+    "registry": Suite(
+        "confluent-kafka",
+        ("tests/integration/schema_registry/**/test_*.py",),
+        "registry_below_confluent",
+        (*_FUNCTION_LOOPS, "-o", "asyncio_mode=auto"),
+    ),
     "aiokafka": Suite(
         "aiokafka", tuple(f"tests/test_{name}.py" for name in _CLIENTS), "ottla_below_aiokafka", _FUNCTION_LOOPS
     ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import signal
 import sys
 import threading
@@ -27,6 +28,7 @@ def add(commands: Any) -> None:
         ottla broker --nodes 3 --topic flights:6                               # a cluster, on ports 9092 to 9094
         ottla broker --as-version 0.10.2                                       # speaks as a broker of that release
         ottla broker --port 0 --config auto.create.topics.enable=false         # prints which port it took
+        ottla broker --registry                                                # with a schema registry, on port 8081
         ottla config broker                                                    # lists what --config may set
 
         with security, for tests of your own set-up:
@@ -67,6 +69,14 @@ def add(commands: Any) -> None:
         default=[],
         metavar="NAME:PARTITIONS",
         help="topic to create, may be repeated",
+    )
+    parser.add_argument(
+        "--registry",
+        nargs="?",
+        const=8081,
+        type=arguments.number(2**16 - 1),
+        metavar="PORT",
+        help="run a schema registry with Confluent's REST API, too, on PORT or 8081; 0 takes a free one",
     )
     _security(parser.add_argument_group("security"))
     parser.add_argument(
@@ -152,7 +162,8 @@ def _broker(options: argparse.Namespace) -> None:
     stop = threading.Event()
     for number in (signal.SIGINT, *signals.terminations()):
         signal.signal(number, lambda *_: stop.set())
-    with ottla.testing.Broker(
+    registry = None if options.registry is None else ottla.testing.Registry(host=options.host, port=options.registry)
+    broker = ottla.testing.Broker(
         nodes=options.nodes,
         as_version=options.as_version,
         topics=dict(options.topic),
@@ -169,7 +180,10 @@ def _broker(options: argparse.Namespace) -> None:
         aws_keys=dict(options.aws_key),
         config=arguments.properties(options),
         print_events=True,
-    ) as broker:
+    )
+    with broker, registry or contextlib.nullcontext():
+        if registry is not None:
+            print(f"schema registry listens on {registry.url}", flush=True)
         where = broker.bootstrap_servers
         if len(listeners := broker.listeners) > 1 or listeners[0].protocol != "PLAINTEXT":
             where = ", ".join(f"{each.bootstrap_servers} ({each.name})" for each in listeners)

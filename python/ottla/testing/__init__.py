@@ -27,7 +27,8 @@ with Certificates() as certificates, Broker(
 
 Under pytest the fixture `ottla_broker` is a broker without security, new for each test; `start_ottla_broker(...)`
 starts brokers with these arguments and stops them after the test; with `_class`, `_module` or `_session` behind their
-names they last as long. `ottla_certificates` are certificates for the whole session.
+names they last as long. `ottla_certificates` are certificates for the whole session, and `ottla_registry` is a schema
+registry, new for each test.
 """
 
 from __future__ import annotations
@@ -44,16 +45,20 @@ from ottla import _ottla
 from ottla._hints import ConfigValue
 from ottla.errors import ArgumentError, ClosedError
 from ottla.testing._certificates import Certificates, Identity
+from ottla.testing._container import KafkaContainer
 from ottla.testing._listeners import Listener, OpenListener
+from ottla.testing._registry import Registry
 from ottla.testing._tokens import bearer_token
 
 __all__ = [
     "Broker",
     "Certificates",
     "Identity",
+    "KafkaContainer",
     "Listener",
     "OpenListener",
     "PartitionState",
+    "Registry",
     "TelemetryPush",
     "bearer_token",
 ]

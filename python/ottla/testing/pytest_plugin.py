@@ -1,4 +1,6 @@
-"""Fixtures for pytest: `ottla_broker` and `start_ottla_broker`, each for the usual scopes, and `ottla_certificates`.
+"""Fixtures for pytest: brokers, schema registries and certificates.
+
+`ottla_broker`, `start_ottla_broker` and `ottla_registry` are there for each of the usual scopes.
 
 Installing ottla is enough: pytest finds them by its entry point. Without an ending they are those of a test; with
 `_class`, `_module` or `_session`, the tests of that scope share them. A fixture of pytest's scope `package` belongs to
@@ -15,7 +17,7 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from ottla.testing import Broker, Certificates
+    from ottla.testing import Broker, Certificates, Registry
 
 
 def _broker(scope: Literal["function", "class", "module", "session"], name: str) -> Callable[[], Iterator[Broker]]:
@@ -48,6 +50,18 @@ def _start(
     return start_ottla_broker
 
 
+def _registry(scope: Literal["function", "class", "module", "session"], name: str) -> Callable[[], Iterator[Registry]]:
+    @pytest.fixture(scope=scope, name=name)
+    def ottla_registry() -> Iterator[Registry]:
+        """An embedded schema registry without schemas; `.url` is its address."""
+        from ottla.testing import Registry
+
+        with Registry() as registry:
+            yield registry
+
+    return ottla_registry
+
+
 ottla_broker = _broker("function", "ottla_broker")
 ottla_broker_class = _broker("class", "ottla_broker_class")
 ottla_broker_module = _broker("module", "ottla_broker_module")
@@ -57,6 +71,11 @@ start_ottla_broker = _start("function", "start_ottla_broker")
 start_ottla_broker_class = _start("class", "start_ottla_broker_class")
 start_ottla_broker_module = _start("module", "start_ottla_broker_module")
 start_ottla_broker_session = _start("session", "start_ottla_broker_session")
+
+ottla_registry = _registry("function", "ottla_registry")
+ottla_registry_class = _registry("class", "ottla_registry_class")
+ottla_registry_module = _registry("module", "ottla_registry_module")
+ottla_registry_session = _registry("session", "ottla_registry_session")
 
 
 @pytest.fixture(scope="session")

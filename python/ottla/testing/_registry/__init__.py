@@ -1,0 +1,116 @@
+"""A schema registry for tests, with Confluent's REST API."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from ottla.errors import ArgumentError, ClosedError
+
+if TYPE_CHECKING:
+    from ottla.testing._registry.server import Server
+
+
+class Registry:
+    """A schema registry in this process, from `start` to `stop` or in a with statement.
+
+    It has Confluent's REST API, so any client of Confluent's Schema Registry in any process can use it. It starts
+    empty, in memory. Schemas of Protobuf need the package `protobuf` (`pip install 'ottla[registry]'`).
+
+    ```python
+    from ottla.testing import Broker, Registry
+
+    with Broker() as broker, Registry() as registry:
+        client = ottla.SchemaRegistry(registry.url)
+    ```
+
+    Args:
+        host: Address to listen on.
+        port: Port to listen on; 0 takes a free one.
+        compatibility: The global compatibility level: `"NONE"`, `"BACKWARD"`, `"FORWARD"`, `"FULL"`, or one of the
+            last three with `_TRANSITIVE`.
+
+    Raises:
+        ArgumentError: There is no such compatibility level.
+    """
+
+    def __init__(self, *, host: str = "127.0.0.1", port: int = 0, compatibility: str = "BACKWARD") -> None:
+        from ottla.testing._registry.store import LEVELS
+
+        if compatibility not in LEVELS:
+            raise ArgumentError(f"compatibility must be one of {', '.join(LEVELS)}, not {compatibility!r}")
+        self._host, self._port, self._compatibility = host, port, compatibility
+        self._running: Server | None = None
+
+    def start(self) -> Self:
+        """Start it, unless it runs.
+
+        Returns:
+            The registry itself.
+
+        Raises:
+            OSError: The address cannot be listened on.
+        """
+        if self._running is None:
+            # HTTP is imported for the first registry only: `import ottla.testing` stays quick.
+            from ottla.testing._registry.server import Server
+
+            self._running = Server(self._host, self._port)
+            self._running.store.set_config(None, {"compatibilityLevel": self._compatibility})
+        return self
+
+    def stop(self) -> None:
+        """Stop it, if it runs: connections are closed, and its schemas are gone."""
+        if self._running is not None:
+            self._running.close()
+            self._running = None
+
+    @property
+    def url(self) -> str:
+        """Its address, such as `http://127.0.0.1:8081`."""
+        host = f"[{self._host}]" if ":" in self._host else self._host
+        return f"http://{host}:{self._started().port}"
+
+    @property
+    def requests(self) -> list[str]:
+        """The requests so far, each as its method and path (`"GET /subjects"`), the oldest first; the last 10,000."""
+        return list(self._started().requests)
+
+    def fail(self, status: int, text: str = "", *, count: int = 1, after: float = 0.0) -> None:
+        """Respond to the next requests with an error.
+
+        Args:
+            status: The HTTP status, such as 503, which is the error code of the body, too.
+            text: The message of the body.
+            count: How many requests.
+            after: How many seconds each response takes.
+        """
+        from ottla.testing._registry.server import Fault
+
+        self._started().faults.extend([Fault(status, text, after)] * count)
+
+    def delay(self, seconds: float, *, count: int = 1) -> None:
+        """Apply the next requests, and delay each by `seconds`."""
+        from ottla.testing._registry.server import Fault
+
+        self._started().faults.extend([Fault(None, "", seconds)] * count)
+
+    def clear_faults(self) -> None:
+        """Remove every fault that has not happened yet."""
+        self._started().faults.clear()
+
+    def _started(self) -> Server:
+        if self._running is None:
+            raise ClosedError("the registry is not running: call start(), or use it in a with statement")
+        return self._running
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def __repr__(self) -> str:
+        return f"Registry({self.url!r})" if self._running else "Registry(not running)"
