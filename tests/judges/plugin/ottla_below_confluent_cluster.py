@@ -37,8 +37,9 @@ class KafkaCluster:
             "sasl.username": user,
             "sasl.password": password,
         }
+        config["allow.everyone.if.no.acl.found"] = True
         users = {user: password}
-        self.broker = Broker(config=config, listeners=["SASL_PLAINTEXT"], users=users, super_users=[user]).start()
+        self.broker = Broker(config=config, listeners=["SASL_PLAINTEXT"], users=users, acls=[]).start()
 
     def wait_operational(self):
         pass

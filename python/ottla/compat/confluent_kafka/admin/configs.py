@@ -163,7 +163,7 @@ def _change(resources: list[Any], validate_only: bool, admin: ottla.Admin, secon
         native: [
             ottla.AlterConfigOp(
                 entry.name,
-                None if entry.incremental_operation.name == "DELETE" else entry.value,
+                None if entry.incremental_operation.name == "DELETE" else str(entry.value),
                 entry.incremental_operation.name,
             )
             for entry in resource.incremental_configs
@@ -194,7 +194,7 @@ def _replace(resources: list[Any], validate_only: bool, admin: ottla.Admin, seco
         source = _SET_FOR[native.type] if native.name else "DYNAMIC_DEFAULT_BROKER_CONFIG"
         changes[native] = {
             **{entry.name: None for entry in entries if entry.source == source},
-            **known[native].set_config_dict,
+            **{name: str(value) for name, value in known[native].set_config_dict.items()},
         }
     sent = {native: of for native, of in changes.items() if of}
     if sent:

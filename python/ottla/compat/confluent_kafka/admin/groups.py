@@ -13,7 +13,7 @@ from ottla.compat.confluent_kafka.admin.checks import check_list, check_options
 from ottla.compat.confluent_kafka.callbacks import deadline_of
 from ottla.compat.confluent_kafka.constants import OFFSET_INVALID
 from ottla.compat.confluent_kafka.errors import KafkaError, failure, to_kafka_error
-from ottla.compat.confluent_kafka.topic_partition import TopicPartition
+from ottla.compat.confluent_kafka.topic_partition import TopicPartition, committed, to_commit
 
 
 class GroupCalls(AdminBase):
@@ -235,7 +235,7 @@ def _list_offsets(wanted: Any, require_stable: bool, admin: ottla.Admin, seconds
     made = []
     for at, offset in found[name].items():
         if offset is not None:
-            made.append(TopicPartition(*at, offset.offset, offset.metadata or None, offset.leader_epoch))
+            made.append(TopicPartition(*at, offset.offset, committed(offset.metadata), offset.leader_epoch))
         elif partitions is not None:
             made.append(TopicPartition(*at, OFFSET_INVALID))
     return [results.package().ConsumerGroupTopicPartitions(name, made)]
@@ -245,7 +245,7 @@ def _alter_offsets(wanted: Any, admin: ottla.Admin, seconds: float) -> list[Any]
     """Commit offsets for a group that has no members. What fails of a partition is its `error`."""
     offsets = {
         ottla.TopicPartition(at.topic, at.partition): ottla.OffsetAndMetadata(
-            at.offset, at.metadata or "", at.leader_epoch
+            at.offset, to_commit(at.metadata), at.leader_epoch
         )
         for at in wanted.topic_partitions
     }
