@@ -103,10 +103,25 @@ def test_statistics_errors_and_logs_reach_their_callbacks(servers):
         "producer = Producer({'bootstrap.servers': sys.argv[1], 'statistics.interval.ms': 50, 'stats_cb': seen.append})\n"
         "producer.produce('failures-ours', 'x')\n"
         "producer.flush(20)\n"
-        "deadline = time.monotonic() + 20\n"
+        "deadline = time.monotonic() + 40\n"
+        "seen.clear()\n"
         "while not seen and time.monotonic() < deadline: producer.poll(0.1)\n"
         "made = json.loads(seen[-1])\n"
-        "print(made['type'], made['txmsgs'] > 0, bool(made['brokers']), sorted(made['topics']))\n"
+        "print(made['type'], made['txmsgs'] > 0, made['msg_cnt'], sorted(made['topics']))\n"
+        "[broker] = [each for each in made['brokers'].values() if each['nodeid'] > 0]\n"
+        "print(broker['nodename'] == sys.argv[1], broker['name'] == f\"{sys.argv[1]}/{broker['nodeid']}\", broker['rtt']['avg'] > 0)\n"
+        "seen.clear()\n"
+        "consumer = Consumer({'bootstrap.servers': sys.argv[1], 'group.id': 'stats', 'auto.offset.reset': 'earliest',\n"
+        "                     'statistics.interval.ms': 50, 'stats_cb': seen.append, 'auto.commit.interval.ms': 50})\n"
+        "consumer.subscribe(['failures-ours'])\n"
+        "while time.monotonic() < deadline:\n"
+        "    consumer.poll(0.1)\n"
+        "    read = {'cgrp': {}, 'topics': {}} if not seen else json.loads(seen[-1])\n"
+        "    parts = read['topics'].get('failures-ours', {'partitions': {}})['partitions'].values()\n"
+        "    moved = [(p['app_offset'], p['stored_offset'], p['committed_offset']) for p in parts if p['committed_offset'] > 0]\n"
+        "    if moved: break\n"
+        "print(moved[0][0] == moved[0][1] == moved[0][2] > 0, read['cgrp']['join_state'], read['cgrp']['assignment_size'])\n"
+        "consumer.close()\n"
         "errors = []\n"
         "consumer = Consumer({'bootstrap.servers': '127.0.0.1:1', 'group.id': 'g', 'error_cb': errors.append})\n"
         "consumer.subscribe(['t'])\n"
@@ -116,7 +131,9 @@ def test_statistics_errors_and_logs_reach_their_callbacks(servers):
         servers,
     )
     assert ended.stdout.splitlines() == [
-        "producer True True ['failures-ours']",
+        "producer True 0 ['failures-ours']",
+        "True True True",
+        "True steady 3",
         "['_TRANSPORT', '_ALL_BROKERS_DOWN']",
     ], ended.stderr
 

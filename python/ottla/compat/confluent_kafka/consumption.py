@@ -50,6 +50,7 @@ class Consumption:
         self._most_between_polls, self._polled = interval, time.monotonic()
         self.inbox = _ottla.Inbox(interval / 3)
         self.offsets = Offsets(self.client, self.inbox, config, cluster.callbacks)
+        cluster.offsets = self.offsets.by_partition
         self.subscribed: list[str] = []
         self.assigned: list[TopicPartition] = []
         self.is_manual = False

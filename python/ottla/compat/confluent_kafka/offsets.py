@@ -12,6 +12,7 @@ from ottla.compat.confluent_kafka.callbacks import Callbacks
 from ottla.compat.confluent_kafka.constants import OFFSET_INVALID
 from ottla.compat.confluent_kafka.errors import KafkaError, KafkaException, code, failure, to_kafka_error
 from ottla.compat.confluent_kafka.properties import Configuration
+from ottla.compat.confluent_kafka.statistics import PartitionOffsets
 from ottla.compat.confluent_kafka.topic_partition import TopicPartition, committed, to_commit
 
 Pair = tuple[str, int]
@@ -67,6 +68,18 @@ class Offsets:
         """The partitions that have a position."""
         self._update()
         return list(self._position)
+
+    def by_partition(self) -> dict[Pair, PartitionOffsets]:
+        """Where the consumer is, for statistics."""
+        stored = self.stored
+        return {
+            pair: PartitionOffsets(
+                self._position.get(pair, OFFSET_INVALID),
+                stored[pair].offset if pair in stored else OFFSET_INVALID,
+                self._committed[pair].offset if pair in self._committed else OFFSET_INVALID,
+            )
+            for pair in {*self._position, *stored, *self._committed}
+        }
 
     def store(self, partition: Pair, offset: int, metadata: str | None, epoch: int | None) -> None:
         """Store the offset of the next record."""

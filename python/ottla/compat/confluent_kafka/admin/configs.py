@@ -120,12 +120,7 @@ def _result(resource: Any, configs: Mapping[str, Any] | None, error: KafkaError 
 
 def _describe(resources: list[Any], admin: ottla.Admin, seconds: float) -> dict[Any, Any]:
     known, invalid = _known(resources)
-    found: Mapping[Any, Any] = {}
-    failed: dict[Any, KafkaError] = {}
-    if known:
-        found, failed = results.partly(
-            list(known), lambda: admin.describe_configs(list(known), include_synonyms=True, timeout=seconds)
-        )
+    found, failed = _described(list(known), True, admin, seconds)
     made: dict[Any, Any] = {}
     for resource in resources:
         native = _native(resource)
@@ -133,6 +128,27 @@ def _describe(resources: list[Any], admin: ottla.Admin, seconds: float) -> dict[
         configs = {} if error else {entry.name: _entry(entry) for entry in found[native]}
         made[_result(resource, configs, error)] = configs
     return made
+
+
+def _described(
+    wanted: list[ottla.ConfigResource], with_synonyms: bool, admin: ottla.Admin, seconds: float
+) -> tuple[Mapping[Any, Any], dict[Any, KafkaError]]:
+    """Describe resources. `ottla.Admin` waits for topics that do not exist, so these are looked for first."""
+    topics = [each.name for each in wanted if each.type == "TOPIC"]
+    failed: dict[Any, KafkaError] = {}
+    if topics:
+        rows = [{"resourceType": 2, "resourceName": name, "configurationKeys": []} for name in topics]
+        for each in admin.request("DescribeConfigs", {"resources": rows}, timeout=seconds)["results"]:
+            error = results.code_error(each["errorCode"], each["errorMessage"])
+            if error is not None:
+                failed[ottla.ConfigResource("TOPIC", each["resourceName"])] = error
+    left = [each for each in wanted if each not in failed]
+    if not left:
+        return {}, failed
+    found, missing = results.partly(
+        left, lambda: admin.describe_configs(left, include_synonyms=with_synonyms, timeout=seconds)
+    )
+    return found, {**failed, **missing}
 
 
 def _entry(found: ottla.ConfigEntry) -> Any:
@@ -185,10 +201,8 @@ def _replace(resources: list[Any], validate_only: bool, admin: ottla.Admin, seco
     ottla does not send AlterConfigs, which Kafka deprecated: a change between the two requests here is kept.
     """
     known, failed = _known(resources)
-    found: Mapping[Any, Any] = {}
-    if known:
-        found, missing = results.partly(list(known), lambda: admin.describe_configs(list(known), timeout=seconds))
-        failed.update({known[native]: error for native, error in missing.items()})
+    found, missing = _described(list(known), False, admin, seconds)
+    failed.update({known[native]: error for native, error in missing.items()})
     changes: dict[ottla.ConfigResource, dict[str, str | None]] = {}
     for native, entries in found.items():
         source = _SET_FOR[native.type] if native.name else "DYNAMIC_DEFAULT_BROKER_CONFIG"
