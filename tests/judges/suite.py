@@ -46,6 +46,17 @@ SUITES = {
         "registry_below_confluent",
         (*_FUNCTION_LOOPS, "-o", "asyncio_mode=auto"),
     ),
+    # The serializers' tests need a schema registry.
+    "confluent-integration": Suite(
+        "confluent-kafka",
+        tuple(f"tests/integration/{folder}/test_*.py" for folder in ("admin", "consumer", "producer")),
+        "ottla_below_confluent_cluster",
+    ),
+    "confluent-share": Suite(
+        "confluent-kafka",
+        tuple(f"tests/integration/share_consumer{kind}/test_*.py" for kind in ("", "_sasl")),
+        "ottla_below_confluent_cluster",
+    ),
     "aiokafka": Suite(
         "aiokafka", tuple(f"tests/test_{name}.py" for name in _CLIENTS), "ottla_below_aiokafka", _FUNCTION_LOOPS
     ),

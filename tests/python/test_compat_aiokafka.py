@@ -15,7 +15,8 @@ import pytest
 
 from ottla.compat import aiokafka as compat
 from ottla.compat.aiokafka import errors, helpers
-from ottla.compat.aiokafka.admin.client import UNSUPPORTED, AIOKafkaAdminClient
+from ottla.compat.aiokafka.admin.client import AIOKafkaAdminClient
+from ottla.compat.aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from ottla.compat.aiokafka.coordinator.assignors.abstract import AbstractPartitionAssignor
 from ottla.compat.aiokafka.coordinator.protocol import (
     ConsumerProtocolMemberAssignment,
@@ -304,17 +305,30 @@ async def test_mechanisms(parameters):
             assert (await consumer.getone()).value == b"x"
 
 
-async def test_calls_without_a_counterpart_name_themselves():
-    admin = AIOKafkaAdminClient(bootstrap_servers="127.0.0.1:1")
-    for call in UNSUPPORTED:
-        with pytest.raises(NotImplementedError, match=f"AIOKafkaAdminClient.{call}: ottla.Admin does not have"):
-            await getattr(admin, call)({})
+async def test_alter_configs_replaces_what_was_set():
+    with Broker(topics=["t"]) as broker:
+        admin = AIOKafkaAdminClient(bootstrap_servers=broker.bootstrap_servers)
+        await admin.start()
+
+        async def alter(topic, **configs):
+            wanted = {name.replace("_", "."): value for name, value in configs.items()}
+            [response] = await admin.alter_configs([ConfigResource(ConfigResourceType.TOPIC, topic, wanted)])
+            [(code, _, kind, name)] = response.resources
+            assert (kind, name) == (ConfigResourceType.TOPIC, topic)
+            return code
+
+        assert await alter("t", retention_ms="1000", cleanup_policy="compact") == 0
+        assert await alter("t", retention_ms="2000") == 0
+        assert await alter("t", no_such="1") == errors.InvalidConfigurationError.errno
+        assert await alter("no-such", retention_ms="1") == errors.UnknownTopicOrPartitionError.errno
+        both = {"retention.ms": "", "cleanup.policy": ""}
+        [response] = await admin.describe_configs([ConfigResource(ConfigResourceType.TOPIC, "t", both)])
+        values = {name: value for name, value, *_ in response.resources[0][4]}
+        assert values == {"retention.ms": "2000", "cleanup.policy": "delete"}
+        await admin.close()
+
+
+async def test_a_client_sends_no_requests_of_aiokafka_protocol():
     client = compat.AIOKafkaClient(bootstrap_servers="127.0.0.1:1")
     with pytest.raises(NotImplementedError, match="sends no requests of aiokafka.protocol"):
         await client.send(1, object())
-
-
-def test_the_docs_name_the_calls_that_raise():
-    text = (Path(__file__).parents[2] / "docs" / "start" / "aiokafka-programs.md").read_text()
-    named = re.findall(r"`([^`]+)`", text.partition("<!-- calls -->")[2].partition("<!-- end -->")[0])
-    assert sorted(named) == sorted(UNSUPPORTED)

@@ -255,7 +255,9 @@ impl Message {
         Ok(())
     }
 
-    /// Return the topic's name, or None.
+    /// Return the topic.
+    ///
+    /// Returns: The name, or None.
     fn topic(&self, py: Python<'_>) -> Object {
         self.read(
             |record| Some(record.topic(py).into_any()),
@@ -263,17 +265,23 @@ impl Message {
         )
     }
 
-    /// Return the partition's number, or None.
+    /// Return the partition.
+    ///
+    /// Returns: The number, or None.
     fn partition(&self) -> Option<i32> {
         not_negative(self.read(Record::partition, |fields| fields.partition))
     }
 
-    /// Return the offset, or None.
+    /// Return the offset.
+    ///
+    /// Returns: The offset, or None.
     fn offset(&self) -> Option<i64> {
         not_negative(self.read(Record::offset, |fields| fields.offset))
     }
 
-    /// Return the key, or None.
+    /// Return the key.
+    ///
+    /// Returns: The key, or None.
     fn key(&self, py: Python<'_>) -> Object {
         self.read(
             |record| record.key(py).map(|key| key.into_any().unbind()),
@@ -281,7 +289,9 @@ impl Message {
         )
     }
 
-    /// Return the value, the text of an error, or None.
+    /// Return the value.
+    ///
+    /// Returns: The value, the text of an error, or None.
     fn value(&self, py: Python<'_>) -> Object {
         self.read(
             |record| record.value(py).map(|value| value.into_any().unbind()),
@@ -290,11 +300,15 @@ impl Message {
     }
 
     /// Return the key as a deserializing consumer set it.
+    ///
+    /// Returns: The key, or None.
     fn deserialized_key(&self, py: Python<'_>) -> Object {
         self.key(py)
     }
 
     /// Return the value as a deserializing consumer set it.
+    ///
+    /// Returns: The value, or None.
     fn deserialized_value(&self, py: Python<'_>) -> Object {
         self.value(py)
     }
@@ -311,22 +325,30 @@ impl Message {
         headers(py, &record)
     }
 
-    /// Return a KafkaError, or None for a record.
+    /// Return the error.
+    ///
+    /// Returns: A KafkaError, or None for a record.
     fn error(&self, py: Python<'_>) -> Object {
         self.object(py, |fields| &fields.error)
     }
 
-    /// Return the type of the timestamp, and the timestamp in milliseconds since 1970 UTC.
+    /// Return the timestamp.
+    ///
+    /// Returns: The type of the timestamp, and the timestamp in milliseconds since 1970 UTC.
     fn timestamp(&self) -> (i32, i64) {
         self.read(timestamp, |fields| fields.timestamp)
     }
 
-    /// Return the seconds from the call of produce to the delivery, or None.
+    /// Return the latency.
+    ///
+    /// Returns: Seconds from the call of produce to the delivery, or None.
     fn latency(&self) -> Option<f64> {
         not_negative(self.read(|_| -1.0, |fields| fields.latency))
     }
 
-    /// Return the epoch of the leader that wrote the record, or None.
+    /// Return the leader epoch.
+    ///
+    /// Returns: The epoch of the leader that wrote the record, or None.
     fn leader_epoch(&self) -> Option<i32> {
         let epoch = self.read(
             |record| record.leader_epoch().unwrap_or(-1),
@@ -335,7 +357,9 @@ impl Message {
         not_negative(epoch)
     }
 
-    /// Return how often a share group delivered the record, or None.
+    /// Return the delivery count.
+    ///
+    /// Returns: How often a share group delivered the record, or None.
     fn delivery_count(&self) -> Option<i16> {
         let count = self.read(
             |record| record.delivery_count().unwrap_or(-1),
@@ -345,26 +369,41 @@ impl Message {
     }
 
     /// Set the topic.
+    ///
+    /// Args:
+    ///     topic: The name.
     fn set_topic(slf: &Bound<'_, Self>, topic: Object) -> PyResult<()> {
         Self::set(slf, topic, |fields| &mut fields.topic)
     }
 
-    /// Set the key, to any object.
+    /// Set the key.
+    ///
+    /// Args:
+    ///     key: Any object.
     fn set_key(slf: &Bound<'_, Self>, key: Object) -> PyResult<()> {
         Self::set(slf, key, |fields| &mut fields.key)
     }
 
-    /// Set the value, to any object.
+    /// Set the value.
+    ///
+    /// Args:
+    ///     value: Any object.
     fn set_value(slf: &Bound<'_, Self>, value: Object) -> PyResult<()> {
         Self::set(slf, value, |fields| &mut fields.value)
     }
 
     /// Set the headers.
+    ///
+    /// Args:
+    ///     headers: A list of names and values.
     fn set_headers(slf: &Bound<'_, Self>, headers: Object) -> PyResult<()> {
         Self::set(slf, headers, |fields| &mut fields.headers)
     }
 
-    /// Set the error, to a KafkaError.
+    /// Set the error.
+    ///
+    /// Args:
+    ///     error: A KafkaError.
     fn set_error(slf: &Bound<'_, Self>, error: Object) -> PyResult<()> {
         Self::set(slf, error, |fields| &mut fields.error)
     }

@@ -27,8 +27,15 @@ _OTTLA: Final = logging.getLogger("ottla")
 class _Events(logging.Handler):
     """Turns events of one client, which ottla logs, into calls that wait for a poll."""
 
-    def __init__(self, config: Configuration, clients: set[str], queued: deque[Callable[[], object]]) -> None:
+    def __init__(
+        self,
+        config: Configuration,
+        clients: set[str],
+        queued: deque[Callable[[], object]],
+        broker_id: Callable[[str], int],
+    ) -> None:
         super().__init__(logging.DEBUG)
+        self._broker_id = broker_id
         self._callbacks, self._to = config.callbacks, config.logger
         self._clients, self._queued = clients, queued
         servers = str(config.properties.get("bootstrap.servers", ""))
@@ -63,8 +70,8 @@ class _Events(logging.Handler):
         found = _PAUSE.search(record.getMessage())
         pause = int(found[1]) / 1000 if found else 0.0
         throttle_cb = self._callbacks["throttle_cb"]
-        # The event names the broker by its address only.
-        self._queued.append(lambda: throttle_cb(event(broker, -1, pause)))
+        # The event has the broker's address. The thread that polls looks for the id: this one runs the connection.
+        self._queued.append(lambda: throttle_cb(event(broker, self._broker_id(broker), pause)))
 
 
 class Callbacks:
@@ -73,9 +80,12 @@ class Callbacks:
     Args:
         config: The client's configuration.
         statistics: Makes the JSON for `stats_cb`.
+        broker_id: Finds the id of a broker by its address.
     """
 
-    def __init__(self, config: Configuration, statistics: Callable[[str], str]) -> None:
+    def __init__(
+        self, config: Configuration, statistics: Callable[[str], str], broker_id: Callable[[str], int]
+    ) -> None:
         self.name = f"rdkafka#{config.role}-{next(_numbers)}"
         self.clients: set[str] = set()
         # What happened to the client, and what its calls resulted in: a close drops the first.
@@ -92,7 +102,7 @@ class Callbacks:
         self._detach: Callable[[], object] = lambda: None
         self._is_listening = config.logger is not None or bool({"error_cb", "throttle_cb"} & config.callbacks.keys())
         if self._is_listening:
-            handler = _Events(config, self.clients, self._events)
+            handler = _Events(config, self.clients, self._events, broker_id)
             _OTTLA.addHandler(handler)
             self._detach = weakref.finalize(self, _OTTLA.removeHandler, handler)
         connection = logging.getLogger("ottla.connection")

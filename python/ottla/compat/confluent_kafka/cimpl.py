@@ -5,8 +5,8 @@ from __future__ import annotations
 from contextvars import ContextVar
 
 from ottla.compat.confluent_kafka.admin import _AdminClientImpl as _AdminClientImpl
-from ottla.compat.confluent_kafka.admin_types import NewPartitions as NewPartitions
-from ottla.compat.confluent_kafka.admin_types import NewTopic as NewTopic
+from ottla.compat.confluent_kafka.admin.types import NewPartitions as NewPartitions
+from ottla.compat.confluent_kafka.admin.types import NewTopic as NewTopic
 from ottla.compat.confluent_kafka.constants import *  # noqa: F403 all of them
 from ottla.compat.confluent_kafka.consumer import Consumer as Consumer
 from ottla.compat.confluent_kafka.errors import ConcurrentModificationException as ConcurrentModificationException

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
-import json
-import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import ottla
@@ -14,8 +13,12 @@ from ottla.compat.confluent_kafka.callbacks import SLICE, Callbacks, deadline_of
 from ottla.compat.confluent_kafka.errors import failure, raised, to_kafka_error
 from ottla.compat.confluent_kafka.oauth import Tokens
 from ottla.compat.confluent_kafka.properties import Configuration
+from ottla.compat.confluent_kafka.statistics import PartitionOffsets, Snapshot, to_json
 
 _FOREVER: Final = 86_400.0
+# Seconds that a look for the brokers takes at most, and until the next one after it failed.
+_LOOK: Final = 1.0
+_BETWEEN_LOOKS: Final = 60.0
 
 
 class Cluster:
@@ -34,7 +37,11 @@ class Cluster:
             config.properties["sasl_token"] = self.tokens.token
         self.started = time.time()
         self.metrics: Callable[[], Any] = dict
-        self.callbacks = Callbacks(config, self._statistics)
+        self.pending: Callable[[], int] = int
+        self.offsets: Callable[[], Mapping[tuple[str, int], PartitionOffsets]] = dict
+        self._nodes: dict[int, ottla.Node] = {}
+        self._next_look = 0.0
+        self.callbacks = Callbacks(config, self._statistics, self.broker_id)
         self._admin: ottla.Admin | None = None
         self._connecting: ottla._ottla.Operation | None = None
         self.is_connected = bool(config.properties.get("bootstrap.servers"))
@@ -126,53 +133,33 @@ class Cluster:
             self._admin = None
 
     def _statistics(self, name: str) -> str:
-        """JSON of librdkafka's statistics, as far as ottla measures the same."""
-        values: dict[str, float] = {}
-        brokers: dict[str, dict[str, Any]] = {}
-        topics: dict[str, dict[str, Any]] = {}
-        for metric, value in dict(self.metrics()).items():
-            if not math.isfinite(value):
-                continue
-            tags = dict(metric.tags)
-            if "node-id" in tags:
-                node = tags["node-id"]
-                broker = brokers.setdefault(node, {"name": node, "nodeid": _node(node), "state": "UP"})
-                broker[metric.name] = value
-            elif "topic" in tags:
-                topic = topics.setdefault(tags["topic"], {"topic": tags["topic"], "partitions": {}})
-                target = topic["partitions"].setdefault(tags["partition"], {}) if "partition" in tags else topic
-                target[metric.name] = value
-                if metric.name == "records-lag":
-                    target["consumer_lag"] = value
-            else:
-                values[metric.name] = value
-        now = time.time()
-        role = self.config.role
-        made = {
-            "name": name,
-            "client_id": self.config.properties.get("client.id", "rdkafka"),
-            "type": role if role in {"producer", "consumer"} else "consumer",
-            "ts": time.monotonic_ns() // 1000,
-            "time": int(now),
-            "age": int((now - self.started) * 1_000_000),
-            "replyq": 0,
-            "msg_cnt": 0,
-            "msg_size": 0,
-            "tx": int(values.get("request-total", 0)),
-            "rx": int(values.get("response-total", 0)),
-            "tx_bytes": int(values.get("outgoing-byte-total", 0)),
-            "rx_bytes": int(values.get("incoming-byte-total", 0)),
-            "txmsgs": int(values.get("record-send-total", 0)),
-            "rxmsgs": int(values.get("records-consumed-total", 0)),
-            "brokers": brokers,
-            "topics": topics,
-        }
-        return json.dumps(made)
+        """The JSON of `stats_cb`."""
+        self._find_nodes()
+        return to_json(
+            Snapshot(
+                name=name,
+                client_id=self.config.properties.get("client.id", "rdkafka"),
+                role=self.config.role,
+                started=self.started,
+                metrics=dict(self.metrics()),
+                nodes=self._nodes,
+                pending=self.pending(),
+                offsets=self.offsets(),
+            )
+        )
 
+    def broker_id(self, address: str) -> int:
+        """The id of the broker at `host:port`; -1 if it is not known."""
+        self._find_nodes()
+        return next((node.id for node in self._nodes.values() if f"{node.host}:{node.port}" == address), -1)
 
-def _node(text: str) -> int:
-    digits = text.rpartition("-")[2]
-    return int(digits) if digits.isdigit() else -1
+    def _find_nodes(self) -> None:
+        """Find the brokers once, for callbacks, which may wait only for a moment."""
+        if self._nodes or not self.is_connected or time.monotonic() < self._next_look:
+            return
+        self._next_look = time.monotonic() + _BETWEEN_LOOKS
+        with contextlib.suppress(ottla.errors.KafkaError):
+            self._nodes = {node.id: node for node in self.admin().describe_cluster(timeout=_LOOK).nodes}
 
 
 def _metadata(admin: ottla.Admin, topic: str | None, seconds: float) -> Any:

@@ -18,6 +18,7 @@ from ottla.compat.confluent_kafka.handle import Handle
 from ottla.compat.confluent_kafka.message import Message
 from ottla.compat.confluent_kafka.properties import parse
 from ottla.compat.confluent_kafka.topic_partition import TopicPartition, partition_list
+from ottla.compat.confluent_kafka.topic_partition import committed as shown_metadata
 
 _CLOSED: Final = "Consumer closed"
 _MOST: Final = 1_000_000
@@ -259,7 +260,8 @@ class Consumer(Handle, _ottla.PollingConsumer):
             committed = found.get((at.topic, at.partition))
             at.offset = OFFSET_INVALID if committed is None else committed.offset
             if committed is not None:
-                at.metadata, at.leader_epoch = committed.metadata or None, committed.leader_epoch
+                at.metadata = shown_metadata(committed.metadata)
+                at.leader_epoch = committed.leader_epoch
             at.error = None
         return wanted
 

@@ -47,8 +47,10 @@ class Consumption:
             cluster.metrics = self.client.metrics
             cluster.name(self.client.metrics())
         interval = int(config.properties.get("max.poll.interval.ms", 300_000)) / 1000
+        self._most_between_polls, self._polled = interval, time.monotonic()
         self.inbox = _ottla.Inbox(interval / 3)
         self.offsets = Offsets(self.client, self.inbox, config, cluster.callbacks)
+        cluster.offsets = self.offsets.by_partition
         self.subscribed: list[str] = []
         self.assigned: list[TopicPartition] = []
         self.is_manual = False
@@ -82,18 +84,34 @@ class Consumption:
         self.inbox.polled()
         if self.client is None or not (self.subscribed or self.assigned):
             time.sleep(min(SLICE, left))
+            self._polled = time.monotonic()
+            return
+        if self._is_late():
             return
         try:
             batch = self.client.poll(min(left, self._slice), max_records=max(most, _AHEAD))
         except errors.KafkaError as error:
             self._failed(error, left)
             return
+        finally:
+            self._polled = time.monotonic()
         if len(batch):
             self.inbox.put(batch)
             return
         if self._reports_ends and time.monotonic() >= self._next_ends:
             self._next_ends = time.monotonic() + _BETWEEN_ENDS
             self._find_ends()
+
+    def _is_late(self) -> bool:
+        """Whether the last poll is longer ago than a member of a group may take: the next message is the error."""
+        now = time.monotonic()
+        passed, self._polled = now - self._polled, now
+        if not self.subscribed or passed <= self._most_between_polls:
+            return False
+        most, passed_ms = round(self._most_between_polls * 1000), round(passed * 1000)
+        reason = f"Application maximum poll interval ({most}ms) exceeded by {passed_ms - most}ms"
+        self.inbox.put_notice(None, -1, of_error(KafkaError(code("_MAX_POLL_EXCEEDED"), reason), None, -1))
+        return True
 
     def _failed(self, error: errors.KafkaError, left: float) -> None:
         """Return an error as a message, once in a while; that no broker is reachable is for `error_cb`."""
@@ -165,6 +183,7 @@ class Consumption:
     def subscribe(self, topics: list[str], listeners: dict[str, Listener | None]) -> None:
         """Join the group. The listeners are called by polls."""
         self.subscribed, self.is_manual, self.assigned = list(topics), False, []
+        self._polled = time.monotonic()
         if self.client is None:
             return
         lost = listeners["on_lost"]

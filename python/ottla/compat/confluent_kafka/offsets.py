@@ -12,7 +12,8 @@ from ottla.compat.confluent_kafka.callbacks import Callbacks
 from ottla.compat.confluent_kafka.constants import OFFSET_INVALID
 from ottla.compat.confluent_kafka.errors import KafkaError, KafkaException, code, failure, to_kafka_error
 from ottla.compat.confluent_kafka.properties import Configuration
-from ottla.compat.confluent_kafka.topic_partition import TopicPartition
+from ottla.compat.confluent_kafka.statistics import PartitionOffsets
+from ottla.compat.confluent_kafka.topic_partition import TopicPartition, committed, to_commit
 
 Pair = tuple[str, int]
 # Seconds that a commit waits at most: librdkafka retries as long as the client lives.
@@ -68,9 +69,21 @@ class Offsets:
         self._update()
         return list(self._position)
 
+    def by_partition(self) -> dict[Pair, PartitionOffsets]:
+        """Where the consumer is, for statistics."""
+        stored = self.stored
+        return {
+            pair: PartitionOffsets(
+                self._position.get(pair, OFFSET_INVALID),
+                stored[pair].offset if pair in stored else OFFSET_INVALID,
+                self._committed[pair].offset if pair in self._committed else OFFSET_INVALID,
+            )
+            for pair in {*self._position, *stored, *self._committed}
+        }
+
     def store(self, partition: Pair, offset: int, metadata: str | None, epoch: int | None) -> None:
         """Store the offset of the next record."""
-        self._stored[partition] = ottla.OffsetAndMetadata(offset, metadata or "", epoch)
+        self._stored[partition] = ottla.OffsetAndMetadata(offset, to_commit(metadata), epoch)
 
     def forget(self, partitions: Iterable[Pair]) -> None:
         """Forget what is stored of partitions that are not assigned any more."""
@@ -158,7 +171,7 @@ def to_list(
         if at is None:
             made.append(TopicPartition(*pair, OFFSET_INVALID))
         else:
-            made.append(TopicPartition(*pair, at.offset, at.metadata or None))
+            made.append(TopicPartition(*pair, at.offset, committed(at.metadata)))
     for partition in made:
         partition.error = error
     return made
@@ -168,13 +181,14 @@ def wanted(message: Any, offsets: list[TopicPartition] | None) -> dict[Pair, ott
     """What a call is to commit or store: the offset after a message, or a list of offsets."""
     if message is not None:
         if message.error() is not None:
-            raise KafkaException(message.error())
+            reason = message.error().str()
+            raise failure("_INVALID_ARG", f"Cannot commit or store offsets for message with error: '{reason}'")
         if message.topic() is None or message.offset() is None:
             return {}
         epoch = message.leader_epoch()
         return {(message.topic(), message.partition()): ottla.OffsetAndMetadata(message.offset() + 1, "", epoch)}
     return {
-        (at.topic, at.partition): ottla.OffsetAndMetadata(at.offset, at.metadata or "", at.leader_epoch)
+        (at.topic, at.partition): ottla.OffsetAndMetadata(at.offset, to_commit(at.metadata), at.leader_epoch)
         for at in offsets or []
         if at.offset >= 0
     }

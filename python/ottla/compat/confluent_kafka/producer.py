@@ -40,6 +40,7 @@ class _State:
             errors_only=config.flag("delivery.report.only.error", False),
             is_watched=self.cluster.callbacks.are_watched,
         )
+        self.cluster.pending = self.outbox.__len__
         self.transactions = Transactions(self.core, config)
         if self.core is not None and "error_cb" in config.callbacks:
             self.cluster.connect(timeout)

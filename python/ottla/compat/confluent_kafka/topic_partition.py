@@ -36,6 +36,8 @@ class TopicPartition:
         for name, value in (("partition", partition), ("offset", offset)):
             if not isinstance(value, int):
                 raise TypeError(f"argument {name!r} must be int, not {type(value).__name__}")
+        if metadata is not None and "\0" in metadata:
+            raise ValueError("embedded null character")
         if leader_epoch is not None and leader_epoch >= _MOST_EPOCH:
             raise OverflowError("leader_epoch does not fit into 32 bits")
         self.topic = topic
@@ -119,6 +121,18 @@ class Uuid:
 
 for _class in (TopicPartition, Uuid):
     _class.__module__ = "confluent_kafka.cimpl"
+
+
+def to_commit(metadata: str | None) -> str:
+    """Text to commit: brokers have no None, so an empty text is a null character, as in confluent-kafka."""
+    if metadata is None:
+        return ""
+    return metadata or "\0"
+
+
+def committed(metadata: str) -> str | None:
+    """The text of a committed offset, which confluent-kafka ends by a null character."""
+    return metadata.partition("\0")[0] if metadata else None
 
 
 def partition_list(value: Any) -> list[TopicPartition]:

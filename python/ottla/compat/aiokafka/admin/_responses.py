@@ -2,14 +2,34 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from ottla import errors as native
 from ottla._types import GroupDescription, TopicDescription
 
+_NOT_REQUESTED: Final = -(2**31)
+_OPERATIONS: Final = [
+    "UNKNOWN",
+    "ANY",
+    "ALL",
+    "READ",
+    "WRITE",
+    "CREATE",
+    "DELETE",
+    "ALTER",
+    "DESCRIBE",
+    "CLUSTER_ACTION",
+    "DESCRIBE_CONFIGS",
+    "ALTER_CONFIGS",
+    "IDEMPOTENT_WRITE",
+    "CREATE_TOKENS",
+    "DESCRIBE_TOKENS",
+    "TWO_PHASE_COMMIT",
+]
+
 
 class Created(NamedTuple):
-    """The response of `create_topics`: a topic, an error code and an error's text each."""
+    """The response of `create_topics` and `create_partitions`: a topic, an error code and an error's text each."""
 
     topic_errors: list[tuple[str, int, str | None]]
 
@@ -23,7 +43,7 @@ class Deleted(NamedTuple):
 class Groups(NamedTuple):
     """A response of `describe_consumer_groups`."""
 
-    groups: list[tuple[int, str, str, str, str, list[tuple[Any, ...]]]]
+    groups: list[tuple[int, str, str, str, str, list[tuple[Any, ...]], int]]
 
 
 class Metadata(NamedTuple):
@@ -58,7 +78,15 @@ def group(found: GroupDescription) -> Groups:
         (each.member_id, each.client_id, each.client_host, each.metadata, each.assignment_data)
         for each in found.members
     ]
-    return Groups([(0, found.group_id, found.state, found.protocol_type, found.protocol, members)])
+    allowed = _bits(found.authorized_operations)
+    return Groups([(0, found.group_id, found.state, found.protocol_type, found.protocol, members, allowed)])
+
+
+def _bits(operations: frozenset[str] | None) -> int:
+    """Operations as the protocol has them: a bit each, by Kafka's order."""
+    if operations is None:
+        return _NOT_REQUESTED
+    return sum(1 << _OPERATIONS.index(name) for name in operations if name in _OPERATIONS)
 
 
 def code_of(error: native.KafkaError, name: str) -> tuple[int, str | None]:

@@ -5,26 +5,26 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final, NoReturn
+from typing import Any
 
+from ottla import NewPartitions as NativePartitions
 from ottla import NewTopic as NativeTopic
 from ottla import aio
 from ottla import errors as native
 from ottla.compat.aiokafka._translation import translated
 from ottla.compat.aiokafka._version import CLIENT_ID
 from ottla.compat.aiokafka.abc import AbstractTokenProvider
+from ottla.compat.aiokafka.admin import _configs as configs
 from ottla.compat.aiokafka.admin import _responses as responses
 from ottla.compat.aiokafka.admin.config_resource import ConfigResource
 from ottla.compat.aiokafka.admin.new_partitions import NewPartitions
 from ottla.compat.aiokafka.admin.new_topic import NewTopic
 from ottla.compat.aiokafka.admin.records_to_delete import RecordsToDelete
 from ottla.compat.aiokafka.client import AIOKafkaClient
-from ottla.compat.aiokafka.errors import IllegalStateError
+from ottla.compat.aiokafka.errors import IllegalStateError, for_code
 from ottla.compat.aiokafka.structs import OffsetAndMetadata, TopicPartition
 
 __all__ = ["AIOKafkaAdminClient"]
-# Calls that ottla.Admin does not have; docs/start/aiokafka-programs.md lists them.
-UNSUPPORTED: Final = ("alter_configs", "create_partitions", "delete_records", "describe_configs", "find_coordinator")
 
 
 class AIOKafkaAdminClient:
@@ -126,15 +126,11 @@ class AIOKafkaAdminClient:
         Returns: `topic_errors`: a topic, an error code and its text each.
 
         Raises:
-            NotImplementedError: A topic has `replica_assignments`.
             KafkaError: No broker responded in time.
         """
         listed = list(new_topics)
-        for each in listed:
-            if each.replica_assignments:
-                raise NotImplementedError(
-                    "create_topics with replica_assignments: ottla.Admin has no replica assignments"
-                )
+        if any(each.replica_assignments for each in listed):
+            return await self.__create_assigned(listed, timeout_ms, validate_only)
         wanted = [
             NativeTopic(each.name, each.num_partitions, each.replication_factor, each.topic_configs or None)
             for each in listed
@@ -150,6 +146,34 @@ class AIOKafkaAdminClient:
                 ).items()
             ]
         )
+
+    async def __create_assigned(
+        self, topics: list[NewTopic], timeout_ms: int | None, validate_only: bool
+    ) -> responses.Created:
+        """Create topics whose replicas the program chose: `ottla.NewTopic` has no place for them."""
+        message = {
+            "topics": [
+                {
+                    "name": each.name,
+                    "numPartitions": each.num_partitions,
+                    "replicationFactor": each.replication_factor,
+                    "assignments": [
+                        {"partitionIndex": at, "brokerIds": list(brokers)}
+                        for at, brokers in each.replica_assignments.items()
+                    ],
+                    "configs": [{"name": name, "value": value} for name, value in each.topic_configs.items()],
+                }
+                for each in topics
+            ],
+            "timeoutMs": timeout_ms or round(self._client._connection.request_timeout * 1000),
+            "validateOnly": validate_only,
+        }
+        with translated():
+            admin = self.__open()
+            controller = (await admin.describe_cluster()).controller
+            broker = None if controller is None else controller.id
+            found = await admin.request("CreateTopics", message, broker=broker, timeout=_seconds(timeout_ms))
+        return responses.Created([(each["name"], each["errorCode"], each["errorMessage"]) for each in found["topics"]])
 
     async def delete_topics(self, topics: Sequence[str], timeout_ms: int | None = None) -> responses.Deleted:
         """Delete topics.
@@ -221,20 +245,21 @@ class AIOKafkaAdminClient:
         """List groups.
 
         Args:
-            broker_ids: Not supported.
+            broker_ids: Only the groups that these brokers coordinate; None for all.
 
         Returns: The name and the protocol type of each group.
-
-        Raises:
-            NotImplementedError: `broker_ids` is not None.
         """
-        if broker_ids is not None:
-            raise NotImplementedError(
-                "list_consumer_groups with broker_ids: ottla.Admin lists the groups of all brokers"
-            )
         with translated():
-            found = await self.__open().list_groups()
-        return [(each.group_id, each.protocol_type) for each in found]
+            admin = self.__open()
+            if broker_ids is None:
+                return [(each.group_id, each.protocol_type) for each in await admin.list_groups()]
+            listed: set[tuple[str, str]] = set()
+            for broker in broker_ids:
+                found = await admin.request("ListGroups", broker=broker)
+                if found["errorCode"]:
+                    raise for_code(found["errorCode"])(f"broker {broker} listed no groups")
+                listed.update((each["groupId"], each["protocolType"]) for each in found["groups"])
+        return list(listed)
 
     async def describe_consumer_groups(
         self,
@@ -247,20 +272,15 @@ class AIOKafkaAdminClient:
         Args:
             group_ids: Their names.
             group_coordinator_id: The coordinator; ottla finds it in any case.
-            include_authorized_operations: Not supported.
+            include_authorized_operations: Whether to return the operations that the client is authorized for.
 
         Returns: A response for each group: its `groups` has one tuple of an error code, the name, the state, the
-            protocol type, the protocol and the members.
-
-        Raises:
-            NotImplementedError: `include_authorized_operations` is set.
+            protocol type, the protocol, the members and a bit for each authorized operation.
         """
-        if include_authorized_operations:
-            raise NotImplementedError(
-                "describe_consumer_groups with include_authorized_operations: ottla.Admin does not return them"
-            )
         with translated():
-            found = await self.__open().describe_groups(list(group_ids))
+            found = await self.__open().describe_groups(
+                list(group_ids), include_authorized_operations=include_authorized_operations
+            )
         return [responses.group(found[name]) for name in group_ids]
 
     async def list_consumer_group_offsets(
@@ -281,97 +301,113 @@ class AIOKafkaAdminClient:
         with translated():
             admin = self.__open()
             wanted = None if partitions is None else list(partitions)
-            if wanted is None:
-                names = await admin.list_topics()
-                described = await admin.describe_topics(names) if names else {}
-                asked = [
-                    TopicPartition(name, each.partition)
-                    for name, topic in described.items()
-                    for each in topic.partitions
-                ]
-            else:
-                asked = wanted
-            properties = {**self._client._connection.properties, "group.id": group_id}
-            async with aio.Consumer(config=properties) as consumer:
-                found = await consumer.committed(asked)
+            found = (await admin.list_group_offsets({group_id: wanted}))[group_id]
         return {
             TopicPartition(*tp): OffsetAndMetadata(-1, "") if at is None else OffsetAndMetadata(at.offset, at.metadata)
             for tp, at in found.items()
             if at is not None or wanted is not None
         }
 
-    async def find_coordinator(self, group_id: str, coordinator_type: int = 0) -> NoReturn:
-        """Not supported.
+    async def find_coordinator(self, group_id: str, coordinator_type: int = 0) -> int:
+        """Find the broker that coordinates a group or a transactional id.
 
         Args:
-            group_id: A group.
-            coordinator_type: 0 for groups.
+            group_id: The group, or the transactional id.
+            coordinator_type: 0 for a group, 1 for a transactional id.
+
+        Returns: The broker's id.
 
         Raises:
-            NotImplementedError: Always.
+            KafkaError: The brokers returned no coordinator.
         """
-        raise _missing("find_coordinator", group_id, coordinator_type)
+        with translated():
+            found = await self.__open().request(
+                "FindCoordinator", {"key": group_id, "keyType": coordinator_type}, version=1
+            )
+        if found["errorCode"]:
+            raise for_code(found["errorCode"])(f"the brokers returned no coordinator of {group_id}")
+        node: int = found["nodeId"]
+        return node
 
     async def create_partitions(
         self,
         topic_partitions: Mapping[str, NewPartitions],
         timeout_ms: int | None = None,
         validate_only: bool = False,
-    ) -> NoReturn:
-        """Not supported.
+    ) -> responses.Created:
+        """Add partitions to topics.
 
         Args:
-            topic_partitions: How many partitions topics are to have.
+            topic_partitions: How many partitions each topic is to have.
             timeout_ms: Milliseconds to wait at most.
             validate_only: Whether to check only.
 
+        Returns: `topic_errors`: a topic, 0 and None each.
+
         Raises:
-            NotImplementedError: Always.
+            KafkaError: The brokers refused, or none responded in time.
         """
-        raise _missing("create_partitions", topic_partitions, timeout_ms, validate_only)
+        wanted = [
+            NativePartitions(name, each.total_count, _lists(each.new_assignments))
+            for name, each in topic_partitions.items()
+        ]
+        with translated():
+            await self.__open().create_partitions(wanted, validate_only=validate_only, timeout=_seconds(timeout_ms))
+        return responses.Created([(name, 0, None) for name in topic_partitions])
 
     async def describe_configs(
         self, config_resources: Sequence[ConfigResource], include_synonyms: bool = False
-    ) -> NoReturn:
-        """Not supported.
+    ) -> list[configs.Configs]:
+        """Describe configurations.
 
         Args:
-            config_resources: What to describe.
-            include_synonyms: Whether to return synonyms.
+            config_resources: What to describe. The keys of `configs` select properties; None describes all.
+            include_synonyms: Whether to return all places that set a property.
+
+        Returns: A response for each broker and one for all topics; its `resources` have error codes and entries.
 
         Raises:
-            NotImplementedError: Always.
+            KafkaError: No broker responded in time.
         """
-        raise _missing("describe_configs", config_resources, include_synonyms)
+        with translated():
+            return await configs.describe(self.__open(), config_resources, include_synonyms)
 
-    async def alter_configs(self, config_resources: Sequence[ConfigResource]) -> NoReturn:
-        """Not supported.
+    async def alter_configs(self, config_resources: Sequence[ConfigResource]) -> list[configs.Configs]:
+        """Replace configurations: what `configs` does not set goes back to its default.
 
         Args:
             config_resources: What to alter.
 
+        Returns: A response for all topics and one for each broker; its `resources` have error codes.
+
         Raises:
-            NotImplementedError: Always.
+            KafkaError: No broker responded in time.
         """
-        raise _missing("alter_configs", config_resources)
+        with translated():
+            return await configs.alter(self.__open(), config_resources)
 
     async def delete_records(
         self, records_to_delete: Mapping[TopicPartition, RecordsToDelete], timeout_ms: int | None = None
-    ) -> NoReturn:
-        """Not supported.
+    ) -> dict[TopicPartition, int]:
+        """Delete records.
 
         Args:
-            records_to_delete: Which records.
+            records_to_delete: The first offset that stays, by partition.
             timeout_ms: Milliseconds to wait at most.
 
+        Returns: The first offset of each partition's log.
+
         Raises:
-            NotImplementedError: Always.
+            KafkaError: A broker refused, or none responded in time.
         """
-        raise _missing("delete_records", records_to_delete, timeout_ms)
+        offsets = {(tp.topic, tp.partition): each.before_offset for tp, each in records_to_delete.items()}
+        with translated():
+            found = await self.__open().delete_records(offsets, timeout=_seconds(timeout_ms))
+        return {TopicPartition(*tp): offset for tp, offset in found.items()}
 
 
-def _missing(call: str, *_arguments: object) -> NotImplementedError:
-    return NotImplementedError(f"AIOKafkaAdminClient.{call}: ottla.Admin does not have this call")
+def _lists(assignments: Sequence[Sequence[int]] | None) -> list[list[int]] | None:
+    return None if assignments is None else [list(each) for each in assignments]
 
 
 def _seconds(milliseconds: int | None) -> float | None:

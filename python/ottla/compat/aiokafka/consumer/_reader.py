@@ -54,7 +54,8 @@ class Reader:
     ) -> None:
         self._loop, self.settings, self._metadata, self.subscription = loop, settings, metadata, subscription
         self.client: aio.Consumer | None = None
-        self.ends = Ends()
+        is_committed = settings.properties["isolation.level"] == "read_committed"
+        self.ends = Ends(metadata._administrator if is_committed else None, lambda: bool(self._waiters))
         self.failure: BaseException | None = None
         self._run: Iterator[Record] = iter(())
         self._task: asyncio.Task[None] | None = None

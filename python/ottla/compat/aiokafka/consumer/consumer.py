@@ -430,8 +430,7 @@ class AIOKafkaConsumer:
         Args:
             partition: An assigned partition.
 
-        Returns: The offset after the last record, with `read_committed` after the last one that is committed; None
-            before the first records.
+        Returns: The offset after the last record; None before the first records.
         """
         self.__require_assigned(partition)
         return self._reader.ends.of(partition)
@@ -445,7 +444,7 @@ class AIOKafkaConsumer:
         Returns: The offset; -1 with `read_uncommitted`, None before the first records.
         """
         self.__require_assigned(partition)
-        return -1 if self._isolation_level == "read_uncommitted" else self._reader.ends.of(partition)
+        return -1 if self._isolation_level == "read_uncommitted" else self._reader.ends.stable(partition)
 
     def last_poll_timestamp(self, partition: TopicPartition) -> int | None:
         """When records came last.

@@ -5,31 +5,35 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from ottla.compat.confluent_kafka.admin_types import NewPartitions
 from ottla.compat.confluent_kafka.errors import failure
 
 
-def check_arguments(name: str, args: tuple[Any, ...], options: dict[str, Any]) -> None:
-    """What the native module checks before it sends a request."""
-    first = args[0]
-    if name == "create_partitions":
-        check_list(first, NewPartitions, "NewPartitions")
-    elif isinstance(first, list | tuple) and not first and name != "list_offsets":
-        raise ValueError(f"{name}: expected a list that is not empty")
-    if name.endswith("configs") and (not isinstance(first, list) or None in first):
-        raise ValueError(f"{name}: expected a list of ConfigResource")
-    if name == "describe_acls":
-        kinds = importlib.import_module("confluent_kafka.admin")
-        if type(first) is not kinds.AclBindingFilter:
-            raise TypeError(f"expected AclBindingFilter, not {type(first).__name__}")
-    if name == "incremental_alter_configs":
-        _check_incremental(first)
-    if name == "list_offsets" and any(not at.topic or at.partition < 0 for at in first):
-        raise ValueError("list_offsets: expected a topic's name and a partition that is not negative")
-    check_options(options.get("validate_only", False), options.get("operation_timeout"))
+def check_resources(resources: Any) -> None:
+    """Check an argument that has to be a list of ConfigResource."""
+    kind = importlib.import_module("confluent_kafka.admin").ConfigResource
+    check_list(resources, kind, "ConfigResource", error=ValueError)
 
 
-def _check_incremental(resources: Any) -> None:
+def check_filter(given: Any) -> None:
+    """Check an argument that has to be an AclBindingFilter."""
+    kinds = importlib.import_module("confluent_kafka.admin")
+    if type(given) is not kinds.AclBindingFilter:
+        raise TypeError(f"expected AclBindingFilter, not {type(given).__name__}")
+
+
+def check_assignment(assignment: Any, least: int, most: int, size: str) -> None:
+    """Check the brokers of each partition's replicas."""
+    is_valid = isinstance(assignment, list) and least <= len(assignment) <= most
+    if not is_valid or not all(_is_brokers(each) for each in assignment):
+        raise ValueError(f"replica_assignment must be a list of int lists with an outer size of {size}")
+
+
+def _is_brokers(replicas: Any) -> bool:
+    return isinstance(replicas, list) and bool(replicas) and all(isinstance(each, int) for each in replicas)
+
+
+def check_incremental(resources: Any) -> None:
+    """Check the changes of configurations."""
     operations = importlib.import_module("confluent_kafka.admin").AlterConfigOpType
     for resource in resources:
         entries = resource.incremental_configs
@@ -45,10 +49,10 @@ def _check_incremental(resources: Any) -> None:
             raise failure("_INVALID_ARG", f"incremental_alter_configs: {resource} names a property twice")
 
 
-def check_list(values: Any, kind: type, shown: str) -> None:
+def check_list(values: Any, kind: type, shown: str, *, error: type[Exception] = TypeError) -> None:
     """Check an argument that has to be a list of objects of a class."""
     if not isinstance(values, list) or not values or not all(isinstance(value, kind) for value in values):
-        raise TypeError(f"Expected non-empty list of {shown} objects")
+        raise error(f"Expected non-empty list of {shown} objects")
 
 
 def check_options(flag: Any, timeout: Any) -> None:

@@ -1,0 +1,124 @@
+"""Configurations of topics and brokers, in the form of aiokafka's responses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from ottla import ConfigEntry, aio
+from ottla import ConfigResource as NativeResource
+from ottla import errors as native
+from ottla.compat.aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
+
+# The protocol's number of each place that sets a configuration.
+_SOURCES: Final = {
+    "DYNAMIC_TOPIC_CONFIG": 1,
+    "DYNAMIC_BROKER_CONFIG": 2,
+    "DYNAMIC_DEFAULT_BROKER_CONFIG": 3,
+    "STATIC_BROKER_CONFIG": 4,
+    "DEFAULT_CONFIG": 5,
+}
+_SET_FOR: Final = {"TOPIC": "DYNAMIC_TOPIC_CONFIG", "BROKER": "DYNAMIC_BROKER_CONFIG"}
+
+
+class Configs(NamedTuple):
+    """A response of `describe_configs` or `alter_configs`.
+
+    Attributes:
+        resources: An error code, its text, the type and the name of each resource; for `describe_configs` also a list
+            of tuples: name, value, whether it is read-only, the number of its source, whether it is secret, synonyms.
+        throttle_time_ms: 0.
+    """
+
+    resources: list[tuple[Any, ...]]
+    throttle_time_ms: int = 0
+
+
+def _native(resource: ConfigResource) -> NativeResource:
+    return NativeResource(resource.resource_type.name, str(resource.name))
+
+
+def _by_broker(resources: Sequence[ConfigResource]) -> dict[str, list[ConfigResource]]:
+    """Resources of brokers, which aiokafka sends to each by itself."""
+    made: dict[str, list[ConfigResource]] = {}
+    for resource in resources:
+        if resource.resource_type is ConfigResourceType.BROKER:
+            made.setdefault(str(resource.name), []).append(resource)
+    return made
+
+
+def _topics(resources: Sequence[ConfigResource]) -> list[ConfigResource]:
+    return [each for each in resources if each.resource_type is not ConfigResourceType.BROKER]
+
+
+async def describe(admin: aio.Admin, resources: Sequence[ConfigResource], with_synonyms: bool) -> list[Configs]:
+    """Describe configurations: a response for each broker, and one for all topics."""
+    parts = [*_by_broker(resources).values(), _topics(resources)]
+    return [Configs([await _described(admin, each, with_synonyms) for each in part]) for part in parts if part]
+
+
+async def _described(admin: aio.Admin, resource: ConfigResource, with_synonyms: bool) -> tuple[Any, ...]:
+    names = list(resource.configs) if resource.configs else None
+    code, text, found = await _found(admin, resource, names, with_synonyms)
+    return code, text, int(resource.resource_type), str(resource.name), [_entry(each) for each in found]
+
+
+async def _found(
+    admin: aio.Admin, resource: ConfigResource, names: list[str] | None, with_synonyms: bool
+) -> tuple[int, str | None, list[ConfigEntry]]:
+    of = _native(resource)
+    if of.type == "TOPIC":
+        # ottla.Admin waits for a topic that does not exist, so it is looked for first.
+        row = {"resourceType": 2, "resourceName": of.name, "configurationKeys": []}
+        [response] = (await admin.request("DescribeConfigs", {"resources": [row]}))["results"]
+        if response["errorCode"]:
+            return response["errorCode"], response["errorMessage"], []
+    try:
+        found = await admin.describe_configs(of, names=names, include_synonyms=with_synonyms)
+    except native.KafkaError as error:
+        code, text = _refusal(error)
+        return code, text, []
+    return 0, None, found[of]
+
+
+def _entry(found: ConfigEntry) -> tuple[Any, ...]:
+    synonyms = [(each.name, each.value, _SOURCES.get(each.source, 0)) for each in found.synonyms]
+    source = _SOURCES.get(found.source, 0)
+    return found.name, found.value, found.is_read_only, source, found.is_sensitive, synonyms
+
+
+def _refusal(error: native.KafkaError) -> tuple[int, str]:
+    """The code and the text of a response.
+
+    Raises:
+        KafkaError: There is no response.
+    """
+    if error.code is None:
+        raise error
+    return error.code, error.cause or str(error)
+
+
+async def alter(admin: aio.Admin, resources: Sequence[ConfigResource]) -> list[Configs]:
+    """Replace configurations: a response for all topics, and one for each broker.
+
+    ottla does not send AlterConfigs, which Kafka deprecated: it deletes what was set and is not in `configs`, and sets
+    the others. A change between its two requests is kept.
+    """
+    parts = [_topics(resources), *_by_broker(resources).values()]
+    return [Configs([await _altered(admin, each) for each in part]) for part in parts]
+
+
+async def _altered(admin: aio.Admin, resource: ConfigResource) -> tuple[Any, ...]:
+    of, wanted = _native(resource), resource.configs or {}
+    if not isinstance(wanted, Mapping):
+        raise TypeError(f"alter_configs takes a dict as configs of a ConfigResource, not {type(wanted).__name__}")
+    code, text, found = await _found(admin, resource, None, False)
+    if not code:
+        unset = {each.name: None for each in found if each.source == _SET_FOR[of.type]}
+        changes: dict[str, str | None] = {**unset, **wanted}
+        try:
+            if changes:
+                await admin.incremental_alter_configs({of: changes})
+        except native.KafkaError as error:
+            code, text = _refusal(error)
+    return code, text, int(resource.resource_type), str(resource.name)
