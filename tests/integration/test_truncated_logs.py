@@ -123,7 +123,9 @@ def test_whoever_read_what_is_lost_is_told(three: Cluster, caplog: pytest.LogCap
         for api, consumer in each:
             assert values(poll_until(api, consumer, LATER)) == later
         told = [
-            r.getMessage() for r in caplog.records if "was truncated" in r.getMessage() and "continues" in r.getMessage()
+            r.getMessage()
+            for r in caplog.records
+            if "was truncated" in r.getMessage() and "continues" in r.getMessage()
         ]
         assert len(told) == 2, told
         assert all(f"offset {READ}" in text and f"offset {KEPT}" in text for text in told)
