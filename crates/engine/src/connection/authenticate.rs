@@ -64,6 +64,7 @@ enum Stage {
 
 /// What follows after a response.
 #[derive(Debug)]
+#[allow(clippy::large_enum_variant, reason = "one at a time for a connection")]
 pub(super) enum Next {
     /// This is to be sent, at this version.
     Ask(Request, i16),

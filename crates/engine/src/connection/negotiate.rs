@@ -63,6 +63,7 @@ pub(super) struct Negotiation {
 
 /// What follows after a response.
 #[derive(Debug, PartialEq)]
+#[allow(clippy::large_enum_variant, reason = "one at a time for a connection")]
 pub(super) enum Negotiated {
     /// Send this, at this version.
     Ask(Request, i16),
