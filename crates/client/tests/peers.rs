@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use ottla_client::verbs::cluster::DescribeCluster;
-use ottla_client::verbs::topics::{CreateTopics, DeleteTopics, ListTopics, NewTopic};
+use ottla_client::verbs::topics::{CreateTopics, DeleteTopics, ListTopics, NewTopic, TopicKey};
 use ottla_client::{
     Admin, Chunk, Config, Consumer, Decode, Error, ErrorCode, Events, Fetched, GroupOffset, Kind,
     LastCommit, Level, Listeners, NoHeaders, Observed, Producer, Role, Row, Selection, Start,
@@ -482,7 +482,7 @@ async fn a_wait_without_end_is_none_too_long() {
 #[tokio::test]
 async fn what_a_broker_refuses_or_does_not_know_is_said() {
     let peer = Peer::start(|stream, _, port| broker(stream, port, |_, _| Duration::ZERO)).await;
-    let topics = vec!["t".to_owned()];
+    let topics = vec![TopicKey::Name("t".to_owned())];
     let error = admin(&peer.address)
         .run(DeleteTopics { topics }, SOON)
         .await

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use ottla_engine::admin::Admin as Work;
 use ottla_engine::call::{
     Call, ClusterDescription, ClusterMetadata, CreateTopics, DeleteTopics, DescribeProducers,
-    DescribeTopics, EARLIEST, LATEST, ListOffsets, ListTopics, Ticket,
+    DescribeTopics, EARLIEST, LATEST, ListOffsets, ListTopics, Ticket, TopicKey,
 };
 use ottla_engine::messages::create_topics_request::CreatableTopic;
 use ottla_engine::{Config, Engine, Error, Kind};
@@ -192,7 +192,7 @@ impl Admin {
             Act::Delete(name) => {
                 self.topics.insert(Arc::clone(&name), Before::Unsure);
                 let call = DeleteTopics {
-                    names: vec![name.to_string()],
+                    topics: vec![TopicKey::Name(name.to_string())],
                     timeout_ms: 1000,
                 };
                 Asked::Delete(self.start(book, call, until))

@@ -42,7 +42,7 @@ class Filter(NamedTuple):
     """A filter.
 
     Attributes:
-        matches: Says it of a record, whose bytes may have been decoded already: key and value by name.
+        matches: Whether a record matches; its bytes may have been decoded already: key and value by name.
         negated: Whether records that match are left out.
     """
 
@@ -54,7 +54,7 @@ def parse(text: str) -> Filter:
     """Parse a filter of the grammar `GRAMMAR`.
 
     Raises:
-        FilterError: The text is none. The message names what is wrong.
+        FilterError: The text is not a filter. The message names what is wrong.
     """
     negated = text.startswith("!")
     kind, colon, rest = text.removeprefix("!").partition(":")
@@ -155,7 +155,7 @@ def _divided(text: str) -> tuple[list[Any], str, str]:
 
 
 def _check(sign: str, text: str) -> Callable[[Any], bool]:
-    """Whether a value of JSON is what a filter asks for."""
+    """Whether a value of JSON matches a filter."""
     if sign == "~":
         pattern = _pattern(text)
         return lambda found: pattern.search(_text(found).encode()) is not None

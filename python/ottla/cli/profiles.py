@@ -192,7 +192,7 @@ def of_environment() -> dict[str, str]:
         if given in names:
             found[names[given]] = value
         elif given.startswith("OTTLA_") and given != "OTTLA_PROFILE" and (hint := near(given, names, NEAR)):
-            raise ConfigError(f"the environment variable {given} is not one of ottla's{hint}")
+            raise ConfigError(f"the environment variable {given} is unknown to ottla{hint}")
     return found
 
 

@@ -167,7 +167,7 @@ def _print(options: argparse.Namespace, before: Sample | None, now: Sample, *, s
 
 
 def _draw(options: argparse.Namespace, topics: list[dict[str, Any]], groups: list[dict[str, Any]]) -> None:
-    """Draw the screen anew, without the flicker of clearing it first."""
+    """Draw the screen again, without the flicker of clearing it first."""
     width, height = shutil.get_terminal_size()
     space = max(height - OTHER_LINES, 2)
     group_lines = min(len(groups), max(space // 2, space - len(topics)))

@@ -25,7 +25,7 @@ def add(commands: Any) -> None:
         "list, set and delete credentials of users for SCRAM",
         """
         ottla users
-        ottla users set alice                 # asks for the password
+        ottla users set alice                 # prompts for the password
         ottla users delete alice
         """,
         _list,
@@ -38,7 +38,7 @@ def add(commands: Any) -> None:
         "set",
         "set the password of a user",
         """
-        ottla users set alice                                          # asks for the password
+        ottla users set alice                                          # prompts for the password
         ottla users set alice --password-from '${ALICE_PASSWORD}'      # a variable; ${keyring:...} and ${file:...}, too
         ottla users set alice --mechanism SCRAM-SHA-256 < password.txt
         """,
@@ -55,7 +55,7 @@ def add(commands: Any) -> None:
     change.add_argument(
         "--password-from",
         metavar="REFERENCE",
-        help="${NAME} of the environment, ${keyring:SERVICE/USER} or ${file:PATH}; without it, a terminal asks, and a "
+        help="${NAME} of the environment, ${keyring:SERVICE/USER} or ${file:PATH}; without it, a terminal shows a prompt, and a "
         "line of standard input is read otherwise",
     )
     delete = nouns.verb(

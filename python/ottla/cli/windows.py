@@ -92,7 +92,7 @@ class Window:
         Args:
             start: The first offset that the partition has.
             end: The offset after its last record.
-            at_time: The offset of the first record at or after a time in milliseconds; None if there is none.
+            at_time: The offset of the first record at or after a time in milliseconds; None if no record is that new.
 
         Returns:
             The first offset and the one after the last, which lie in what the partition has: only `end+N` is beyond.

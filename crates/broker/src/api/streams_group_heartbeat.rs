@@ -1,5 +1,5 @@
-//! StreamsGroupHeartbeat, versions 0 and 1 (KIP-1071), and StreamsGroupTopologyDescriptionUpdate, version 0. The broker answers
-//! the first as Kafka does in a cluster without the feature `streams.version`, and the second as Kafka does without a plugin
+//! StreamsGroupHeartbeat, versions 0 and 1 (KIP-1071), and StreamsGroupTopologyDescriptionUpdate, version 0. The broker responds
+//! to the first as Kafka does in a cluster without the feature `streams.version`, and the second as Kafka does without a plugin
 //! that stores topologies.
 
 use ottla_protocol::messages::{

@@ -7,7 +7,8 @@ use ottla_protocol::messages::metadata_response::MetadataResponseTopic;
 use serde::{Deserialize, Serialize};
 
 use super::verb::{Ask, Verb, verbs};
-use crate::call::{self, ByItem, PartitionInfo, TopicKey, values};
+pub use crate::call::TopicKey;
+use crate::call::{self, ByItem, PartitionInfo, values};
 use crate::error::{Error, Kind};
 
 verbs! {

@@ -45,7 +45,7 @@ class Reassignments(Topics, Configs, Cluster):
             NotFoundError: A topic does not exist.
             ArgumentError: There is no such broker, there are too few, or only some of them have a rack.
             ClosedError: The client is closed.
-            KafkaError: A broker refused, or none answered in time.
+            KafkaError: A broker refused the request, or none responded in time.
         """
         from ottla._admin import reassigning
         from ottla.errors import ArgumentError
@@ -77,7 +77,7 @@ class Reassignments(Topics, Configs, Cluster):
             AuthorizationError: This client may not alter the cluster.
             ArgumentError: The throttle is not above 0.
             ClosedError: The client is closed.
-            KafkaError: A broker refused, or none answered in time.
+            KafkaError: A broker refused the request, or none responded in time.
         """
         from ottla._admin import reassigning
         from ottla.errors import ArgumentError
@@ -113,7 +113,7 @@ class Reassignments(Topics, Configs, Cluster):
             NotFoundError: A topic does not exist any more.
             AuthorizationError: This client may not describe the cluster, or may not alter its configurations.
             ClosedError: The client is closed.
-            KafkaError: A broker refused, or none answered in time.
+            KafkaError: A broker refused the request, or none responded in time.
         """
         from ottla._admin import reassigning
 

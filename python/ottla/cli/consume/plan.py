@@ -59,7 +59,7 @@ def plan_of(options: argparse.Namespace) -> Plan:
     """The plan of a command line.
 
     Raises:
-        ArgumentError: Two options exclude each other. The text says what to leave out.
+        ArgumentError: Two options exclude each other. The text names what to leave out.
     """
     if options.last is not None and (options.max, options.idle) != (None, None):
         raise ArgumentError("--last prints what is there and stops: leave --max and --idle out")

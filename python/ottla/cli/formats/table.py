@@ -25,7 +25,7 @@ def needed() -> None:
     """Raise if pyarrow is not installed.
 
     Raises:
-        ArgumentError: It is not. The text says how to install it.
+        ArgumentError: It is not. The text names the command that installs it.
     """
     if importlib.util.find_spec("pyarrow") is None:
         raise ArgumentError("csv, arrow and parquet need pyarrow: pip install 'ottla[arrow]'")
@@ -185,7 +185,7 @@ def csv_table(rows: Rows, decoded: Callable[[Rows], dict[str, list[Any]]] | None
 
 
 def _marked(values: list[bytes | None], name: str, marks: list[str]) -> Any:
-    """A column as text, in base64 where it is none; `marks` then names the column."""
+    """A column as text, in base64 where it is not UTF-8; `marks` then names the column."""
     import pyarrow as pa
 
     texts: list[str | None] = []
@@ -304,7 +304,7 @@ def parquet_tables(source: Any) -> Iterator[Any]:
         source: A path, or a file of bytes that can seek.
 
     Raises:
-        ArgumentError: It is none.
+        ArgumentError: It is not such a value.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq

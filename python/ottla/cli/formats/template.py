@@ -60,7 +60,7 @@ class Text:
         """The next letter.
 
         Raises:
-            TemplateError: There is none.
+            TemplateError: There is no such field.
         """
         if not self.more():
             raise TemplateError(f"{self.text!r} ends in the middle of %, \\ or {{")

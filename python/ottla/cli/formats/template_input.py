@@ -37,7 +37,7 @@ class Reader:
 
     Args:
         template: The template.
-        read: Gives at most so many of the next bytes, and none at the end.
+        read: Gives at most that many of the next bytes, and none at the end.
         between: Lets signals in while it waits.
 
     Raises:
@@ -82,7 +82,7 @@ class Reader:
         return self._at < len(self._data)
 
     def take(self, size: int, what: str) -> bytes:
-        """So many bytes."""
+        """That many bytes."""
         while len(self._data) - self._at < size:
             if not self._more():
                 left = len(self._data) - self._at

@@ -93,7 +93,7 @@ def read_offsets(path: Path) -> dict[ottla.TopicPartition, int]:
     """Read a file of offsets.
 
     Raises:
-        ArgumentError: A line is none of an offset.
+        ArgumentError: A line does not name an offset.
     """
     with path.open(encoding="utf-8-sig", newline="") as file:
         lines = [line for line in csv.reader(file) if line]

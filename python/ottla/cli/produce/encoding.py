@@ -90,7 +90,7 @@ def _encoded(
                 if not isinstance(found, dict):
                     raise ValueError("it is not an object")  # noqa: TRY004, TRY301 as what is not JSON at all
             except ValueError as error:
-                bad[number] = ArgumentError(f"an object of JSON is encoded, and this is none: {error}")
+                bad[number] = ArgumentError(f"only an object of JSON can be encoded, and this is not one: {error}")
                 found = None
         objects.append(found)
     try:

@@ -1,4 +1,4 @@
-"""How `produce` runs: it reads its input, sends it, and says how much was sent."""
+"""How `produce` runs: it reads its input, sends it, and reports how much was sent."""
 
 from __future__ import annotations
 

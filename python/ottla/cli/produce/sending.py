@@ -31,7 +31,7 @@ class Fixed:
         key: The key.
         partition: The partition.
         headers: Headers, after those of the input.
-        tombstones: Whether an empty value is none.
+        tombstones: Whether an empty value becomes null, a tombstone.
     """
 
     topic: str | None = None
@@ -229,7 +229,7 @@ def _first(records: Records, count: int) -> Records:
 
 
 class Rate:
-    """Slows a command down to so many records in a second.
+    """Slows a command down to a number of records a second.
 
     Args:
         rate: Records in a second; None for any number.

@@ -394,7 +394,7 @@ def _is_open(node: Node) -> bool:
 
 
 def _partial(node: Node, name: str | None) -> Node | None:
-    """The schema of a property or an item that is not listed, if one says what it may be."""
+    """The schema of a property or an item that is not listed, if there is one."""
     if name is not None:
         for pattern, schema in node.get("patternProperties").items():
             if re.search(pattern, name):

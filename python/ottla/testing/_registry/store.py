@@ -167,7 +167,7 @@ class Store:
         """The version of a subject that is a schema.
 
         Raises:
-            RestError: There is none.
+            RestError: It does not exist.
         """
         if not (self.versions.get(name) if deleted else self.live(name)):
             raise errors.subject_not_found(str(name))
