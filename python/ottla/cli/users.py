@@ -55,8 +55,8 @@ def add(commands: Any) -> None:
     change.add_argument(
         "--password-from",
         metavar="REFERENCE",
-        help="${NAME} of the environment, ${keyring:SERVICE/USER} or ${file:PATH}; without it, a terminal shows a prompt, and a "
-        "line of standard input is read otherwise",
+        help="${NAME} of the environment, ${keyring:SERVICE/USER} or ${file:PATH}; without it, a terminal shows "
+        "a prompt, and a line of standard input is read otherwise",
     )
     delete = nouns.verb(
         verbs,
