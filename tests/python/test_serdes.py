@@ -16,7 +16,8 @@ from ottla import errors
 from ottla.testing import Broker
 
 USER = {"type": "record", "name": "User", "namespace": "shop", "fields": [{"name": "name", "type": "string"}]}
-ROWS = [{"name": "Ann"}, {"name": "Bo"}]
+# Confluent's deserializer rejects values of less than 6 bytes, also when their ids are in headers.
+ROWS = [{"name": "Annabel"}, {"name": "Bernard"}]
 
 
 @pytest.fixture
@@ -91,8 +92,8 @@ def test_references(ours, theirs):
 
 
 def test_a_schema_is_normalized(ours, theirs):
-    written = '{"title": "T", "type": "object"}'
-    ours.register("s", '{"type": "object", "title": "T"}', "JSON", normalize=True)
+    written = '{"type": "object", "title": "T"}'
+    ours.register("s", '{"title": "T", "type": "object"}', "JSON", normalize=True)
     assert ours.find("s", written, "JSON", normalize=True).version == 1
     with pytest.raises(errors.NotFoundError, match="Schema not found"):
         ours.find("s", written, "JSON")

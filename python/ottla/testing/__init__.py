@@ -45,7 +45,7 @@ from ottla import _ottla
 from ottla._hints import ConfigValue
 from ottla.errors import ArgumentError, ClosedError
 from ottla.testing._certificates import Certificates, Identity
-from ottla.testing._container import KafkaContainer
+from ottla.testing._container import Container
 from ottla.testing._listeners import Listener, OpenListener
 from ottla.testing._registry import Registry
 from ottla.testing._tokens import bearer_token
@@ -627,3 +627,27 @@ class Broker:
 
     def __repr__(self) -> str:
         return f"Broker({self._running.bootstrap_servers!r})" if self._running else "Broker(not running)"
+
+
+class KafkaContainer(Container):
+    """The embedded broker, with the methods of testcontainers' class of the same name, and without Docker.
+
+    A test changes one import. The image does not matter. Variables that begin with `KAFKA_` set the broker's settings
+    as in Confluent's image: `with_env("KAFKA_NUM_PARTITIONS", "3")`. Those that describe the image's listeners and
+    processes have no effect.
+
+    ```python
+    from ottla.testing import KafkaContainer
+
+    with KafkaContainer().with_kraft() as kafka:
+        producer = ottla.Producer(kafka.get_bootstrap_server())
+    ```
+
+    Args:
+        image: Ignored.
+        port: The port that `get_exposed_port` takes.
+        options: Further arguments of testcontainers' class; ignored.
+    """
+
+    def _made(self, port: int, config: dict[str, ConfigValue]) -> Broker:
+        return Broker(port=port, config=config)

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import re
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Protocol, Self
 
 from ottla._hints import ConfigValue
 from ottla.errors import ArgumentError, ClosedError
-
-if TYPE_CHECKING:
-    from ottla.testing import Broker
 
 _IMAGE = "confluentinc/cp-kafka"
 # Variables of the image that describe its processes and listeners; the embedded broker has its own.
@@ -22,31 +19,32 @@ _LAYOUT = re.compile(
 )
 
 
-class KafkaContainer:
-    """The embedded broker, with the methods of testcontainers' class of the same name, and without Docker.
+class Running(Protocol):
+    """A broker."""
 
-    A test changes one import. The image does not matter. Variables that begin with `KAFKA_` set the broker's settings
-    as in Confluent's image: `with_env("KAFKA_NUM_PARTITIONS", "3")`. Those that describe the image's listeners and
-    processes have no effect.
+    @property
+    def bootstrap_servers(self) -> str:
+        """Its address."""
 
-    ```python
-    from ottla.testing import KafkaContainer
+    def start(self) -> Self:
+        """Start it."""
 
-    with KafkaContainer().with_kraft() as kafka:
-        producer = ottla.Producer(kafka.get_bootstrap_server())
-    ```
+    def stop(self) -> None:
+        """Stop it."""
 
-    Args:
-        image: Ignored.
-        port: The port that `get_exposed_port` takes.
-        options: Further arguments of testcontainers' class; ignored.
-    """
+
+class Container:
+    """The methods of testcontainers' KafkaContainer, on a broker that a subclass makes."""
 
     def __init__(self, image: str = _IMAGE, port: int = 9093, **options: Any) -> None:  # noqa: ARG002 - see above
         self.image, self.port = image, port
         self.env: dict[str, str] = {}
         self._host_port = 0
-        self._broker: Broker | None = None
+        self._broker: Running | None = None
+
+    def _made(self, port: int, config: dict[str, ConfigValue]) -> Running:
+        """A broker that has not started."""
+        raise NotImplementedError
 
     def with_env(self, key: str, value: str) -> Self:
         """Set a variable of the container."""
@@ -102,10 +100,8 @@ class KafkaContainer:
         Raises:
             ConfigError: A variable names a setting that the embedded broker does not have, or an invalid value.
         """
-        from ottla.testing import Broker
-
         if self._broker is None:
-            self._broker = Broker(port=self._host_port, config=_settings(self.env)).start()
+            self._broker = self._made(self._host_port, _settings(self.env)).start()
         return self
 
     def stop(self, force: bool = True, delete_volume: bool = True) -> None:  # noqa: ARG002 - testcontainers' names
@@ -132,7 +128,7 @@ class KafkaContainer:
             raise ArgumentError(f"the broker listens on one port, {self.port}, not on {port}")
         return int(self.get_bootstrap_server().rpartition(":")[2])
 
-    def _started(self) -> Broker:
+    def _started(self) -> Running:
         if self._broker is None:
             raise ClosedError("the container is not running: call start(), or use it in a with statement")
         return self._broker

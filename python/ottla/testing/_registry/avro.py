@@ -5,15 +5,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, Self
 
 from ottla.testing._registry.avro_rules import incompatibilities
+from ottla.testing._registry.avro_types import MISSING, Field, Type
 from ottla.testing._registry.errors import SchemaError
 
 PRIMITIVES = ("null", "boolean", "int", "long", "float", "double", "bytes", "string")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_MISSING = object()
 # Attributes that are parts of a type or of a field; all others are properties.
 _PARTS = {
     "record": {"type", "name", "namespace", "doc", "aliases", "fields"},
@@ -24,55 +23,6 @@ _PARTS = {
     "map": {"type", "values"},
     "field": {"type", "name", "doc", "default", "order", "aliases"},
 }
-
-
-@dataclass(eq=False)
-class Type:
-    """An Avro type.
-
-    Attributes:
-        kind: Such as `record` or `int`.
-        name: The full name, of named types.
-        aliases: Full names.
-        doc: The documentation.
-        fields: Of a record.
-        symbols: Of an enum.
-        default: Of an enum.
-        size: Of a fixed type.
-        inner: The items of an array, the values of a map.
-        branches: Of a union.
-        properties: All other attributes.
-    """
-
-    kind: str
-    name: str = ""
-    aliases: tuple[str, ...] = ()
-    doc: str | None = None
-    fields: list[Field] = field(default_factory=list)
-    symbols: tuple[str, ...] = ()
-    default: str | None = None
-    size: int = 0
-    inner: Type | None = None
-    branches: list[Type] = field(default_factory=list)
-    properties: dict[str, Any] = field(default_factory=dict)
-
-
-@dataclass(eq=False)
-class Field:
-    """A field of a record."""
-
-    name: str
-    type: Type
-    doc: str | None = None
-    default: Any = _MISSING
-    order: str = "ascending"
-    aliases: tuple[str, ...] = ()
-    properties: dict[str, Any] = field(default_factory=dict)
-
-    @property
-    def has_default(self) -> bool:
-        """Whether a reader can do without the writer's value."""
-        return self.default is not _MISSING
 
 
 class AvroSchema:
@@ -239,7 +189,7 @@ class Parser:
                     name=one["name"],
                     type=self._type(one["type"], space),
                     doc=one.get("doc") if isinstance(one.get("doc"), str) else None,
-                    default=one.get("default", _MISSING),
+                    default=one.get("default", MISSING),
                     order=order,
                     aliases=_texts(one, "aliases"),
                     properties=_properties("field", one),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ottla.testing._registry.avro import Field, Type
+    from ottla.testing._registry.avro_types import Field, Type
 
 # By the reader's type, the types that are promoted to it.
 _PROMOTED = {

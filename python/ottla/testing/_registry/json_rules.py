@@ -11,7 +11,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ottla.testing._registry.json_schema import Node
+    from ottla.testing._registry.json_nodes import Node
 
 Difference = tuple[str, str]
 """What changed, and where."""
