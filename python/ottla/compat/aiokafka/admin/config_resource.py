@@ -30,7 +30,8 @@ class ConfigResource:
         name: str | int,
         configs: Mapping[str, str] | Sequence[str] | None = None,
     ) -> None:
-        is_typed = isinstance(resource_type, ConfigResourceType)
-        self.resource_type = resource_type if is_typed else ConfigResourceType[str(resource_type).upper()]
+        if not isinstance(resource_type, ConfigResourceType):
+            resource_type = ConfigResourceType[resource_type.upper()]
+        self.resource_type = resource_type
         self.name = name
         self.configs = configs

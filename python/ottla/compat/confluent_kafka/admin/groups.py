@@ -235,9 +235,11 @@ def _list_offsets(wanted: Any, require_stable: bool, admin: ottla.Admin, seconds
     made = []
     for at, offset in found[name].items():
         if offset is not None:
-            made.append(TopicPartition(*at, offset.offset, committed(offset.metadata), offset.leader_epoch))
+            made.append(
+                TopicPartition(at.topic, at.partition, offset.offset, committed(offset.metadata), offset.leader_epoch)
+            )
         elif partitions is not None:
-            made.append(TopicPartition(*at, OFFSET_INVALID))
+            made.append(TopicPartition(at.topic, at.partition, OFFSET_INVALID))
     return [results.package().ConsumerGroupTopicPartitions(name, made)]
 
 
