@@ -63,7 +63,8 @@ def plan_of(options: argparse.Namespace) -> Plan:
     """
     if options.last is not None and (options.max, options.idle) != (None, None):
         raise ArgumentError("--last prints what is there and stops: leave --max and --idle out")
-    config = {"allow.auto.create.topics": "false", **arguments.client_config(options, "consumer")}
+    role = "consumer" if options.share_group is None else "share-consumer"
+    config = {"allow.auto.create.topics": "false", **arguments.client_config(options, role)}
     if options.group is not None:
         config["group.id"] = options.group
     if options.read_committed:

@@ -134,14 +134,17 @@ class Cluster:
 
     def _statistics(self, name: str) -> str:
         """The JSON of `stats_cb`."""
-        self._find_nodes()
+        metrics = dict(self.metrics())
+        # Only if a broker was reached, so that statistics do not wait for one that is down.
+        if any(dict(metric.tags).get("node-id", "node--1").removeprefix("node-")[:1].isdigit() for metric in metrics):
+            self._find_nodes()
         return to_json(
             Snapshot(
                 name=name,
                 client_id=self.config.properties.get("client.id", "rdkafka"),
                 role=self.config.role,
                 started=self.started,
-                metrics=dict(self.metrics()),
+                metrics=metrics,
                 nodes=self._nodes,
                 pending=self.pending(),
                 offsets=self.offsets(),

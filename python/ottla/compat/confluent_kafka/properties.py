@@ -138,7 +138,7 @@ def _take(made: Configuration, given: str, text: str) -> None:
         return
     if name in OF_PRODUCERS and made.role != "producer":
         return
-    if name in OWN:
+    if name in OWN or (name == "max.poll.interval.ms" and made.role == "share-consumer"):
         made.own[name] = text
         return
     row = _TABLE.get(name)

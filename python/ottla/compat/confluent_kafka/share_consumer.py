@@ -19,6 +19,7 @@ from ottla.compat.confluent_kafka.errors import (
     ConcurrentModificationException,
     IllegalStateException,
     KafkaException,
+    failure,
     to_exception,
     to_kafka_error,
 )
@@ -41,6 +42,11 @@ class _State:
         self.owner = threading.Lock()
         self.topics: list[str] = []
         self.records: dict[tuple[str, int, int], Record] = {}
+        self.acknowledged: set[tuple[str, int, int]] = set()
+        # The thread that runs the acknowledgement callback, which must not call the consumer.
+        self.reporter: int | None = None
+        self.most_between_polls = config.number("max.poll.interval.ms", 300_000) / 1000
+        self.polled: float | None = None
         self.is_explicit = config.properties.get("share.acknowledgement.mode", "implicit").lower() == "explicit"
         self.client: ottla.ShareConsumer | None = None
         if self.cluster.is_connected:
@@ -49,6 +55,49 @@ class _State:
             self.cluster.name(self.client.metrics())
             if "error_cb" in config.callbacks:
                 self.cluster.connect(60.0)
+
+    def check_caller(self) -> None:
+        """Refuse calls from the acknowledgement callback.
+
+        Raises:
+            IllegalStateException: The callback is running on this thread.
+        """
+        if self.reporter == threading.get_ident():
+            raise IllegalStateException("a share consumer must not be called from its acknowledgement callback")
+
+    def check_pace(self) -> None:
+        """Report once that the last poll is longer ago than a member may take.
+
+        Raises:
+            KafkaException: `_MAX_POLL_EXCEEDED`.
+        """
+        polled, self.polled = self.polled, None
+        if polled is not None and time.monotonic() - polled > self.most_between_polls:
+            reason = f"Application maximum poll interval ({round(self.most_between_polls * 1000)}ms) exceeded"
+            raise failure("_MAX_POLL_EXCEEDED", reason)
+
+    def sent(self) -> None:
+        """Forget the records whose acknowledgement was sent."""
+        if not self.is_explicit:
+            self.records.clear()
+        for key in self.acknowledged:
+            self.records.pop(key, None)
+        self.acknowledged.clear()
+
+    def report(self, callback: Callable[..., object], outcomes: list[ottla.Acknowledgement]) -> None:
+        """Call the application once for each partition, and for each error of a partition."""
+        groups: dict[tuple[TopicPartition, str], tuple[set[int], KafkaException | None]] = {}
+        for outcome in outcomes:
+            error = None if outcome.error is None else to_exception(outcome.error)
+            partition = TopicPartition(outcome.partition.topic, outcome.partition.partition)
+            offsets, _ = groups.setdefault((partition, str(error)), (set(), error))
+            offsets.update(outcome.offsets)
+        self.reporter = threading.get_ident()
+        try:
+            for (partition, _), (offsets, error) in groups.items():
+                callback({partition: offsets}, error)
+        finally:
+            self.reporter = None
 
 
 class ShareConsumer:
@@ -88,6 +137,7 @@ class ShareConsumer:
         """
         if self.__state is None:
             raise IllegalStateException(_CLOSED)
+        self.__state.check_caller()
         return self.__state
 
     def subscribe(self, topics: Any) -> None:
@@ -140,8 +190,12 @@ class ShareConsumer:
             state.cluster.callbacks.serve()
             if not state.topics:
                 raise IllegalStateException("Failed to poll: the consumer is not subscribed to any topic")
+            state.check_pace()
             while True:
-                found = _records(state, deadline)
+                try:
+                    found = _records(state, deadline)
+                finally:
+                    state.polled = time.monotonic()
                 state.cluster.callbacks.serve()
                 if found or time.monotonic() >= deadline:
                     return made(found)
@@ -196,7 +250,7 @@ class ShareConsumer:
                 found = state.client.commit(timeout=seconds)
             except errors.KafkaError as error:
                 raise to_exception(error, at_deadline="_TIMED_OUT") from error
-            state.records.clear()
+            state.sent()
             return {
                 TopicPartition(at.topic, at.partition): None if error is None else to_exception(error)
                 for at, error in found.items()
@@ -213,7 +267,7 @@ class ShareConsumer:
             state.cluster.callbacks.serve()
             if state.client is not None and state.records:
                 state.client.commit(wait=False)
-                state.records.clear()
+                state.sent()
 
     def set_acknowledgement_commit_callback(self, callback: Callable[..., object] | None) -> None:
         """Set what is called with the results of acknowledgements.
@@ -230,7 +284,7 @@ class ShareConsumer:
             if callback is None:
                 state.client.set_acknowledgement_callback(None)
             else:
-                state.client.set_acknowledgement_callback(lambda outcomes: _report(callback, outcomes))
+                state.client.set_acknowledgement_callback(lambda outcomes: state.report(callback, outcomes))
 
     def set_sasl_credentials(self, username: str, password: str) -> None:
         """Set the credentials, before the first connection.
@@ -252,6 +306,7 @@ class ShareConsumer:
         state = self.__state
         if state is None:
             return
+        state.check_caller()
         with _owned(state):
             try:
                 state.cluster.callbacks.serve()
@@ -305,6 +360,7 @@ def _records(state: _State, deadline: float) -> list[Message]:
     except errors.KafkaError as error:
         return [of_error(to_kafka_error(error), error.topic, -1 if error.partition is None else error.partition)]
     if len(batch):
+        state.acknowledged.clear()
         state.records = {(record.topic, record.partition, record.offset): record for record in batch}
     return _ottla.messages_of(batch)
 
@@ -324,16 +380,4 @@ def _acknowledge(state: _State, topic: str, partition: int, offset: int, ack_typ
                 f"Failed to acknowledge: the last poll did not return {topic} {partition} {offset}"
             )
         state.client.acknowledge(record, _KINDS[kind])
-
-
-def _report(callback: Callable[..., object], outcomes: list[ottla.Acknowledgement]) -> None:
-    """Call the application once for what succeeded, and once for each error."""
-    groups: dict[str, tuple[dict[TopicPartition, set[int]], KafkaException | None]] = {}
-    for outcome in outcomes:
-        error = None if outcome.error is None else to_exception(outcome.error)
-        offsets, _ = groups.setdefault(str(error), ({}, error))
-        offsets.setdefault(TopicPartition(outcome.partition.topic, outcome.partition.partition), set()).update(
-            outcome.offsets
-        )
-    for offsets, error in groups.values():
-        callback(offsets, error)
+        state.acknowledged.add((topic, partition, offset))
