@@ -17,7 +17,7 @@ use super::codes::{AlterOperation, ConfigResourceType, ConfigSource, ConfigType}
 use super::verb::verbs;
 use crate::api::{Request, Response};
 use crate::call::interface::{only, results};
-use crate::call::{About, Asked, ByItem, Call, Retry, Rows, Target};
+use crate::call::{About, Asked, ByItem, CONFIRMED, Call, Retry, Rows, Target};
 use crate::error::{Error, Item};
 
 verbs! {
@@ -159,6 +159,11 @@ impl Call for DescribeConfigs {
             entries.sort_by(|one, other| one.name.cmp(&other.name));
             Some(Ok(entries))
         })
+    }
+
+    fn retry(&self, error: &Error, answers: u32) -> Retry {
+        let is_missing = error.code() == Some(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION);
+        Retry::after_pause_if(error.is_retriable() && !(is_missing && answers >= CONFIRMED))
     }
 
     fn merge(self, found: Vec<Result<Self::Found, Error>>) -> Result<Self::Answer, Error> {

@@ -61,8 +61,8 @@ const BY_ID: i16 = 12;
 /// The first version of Metadata with the operations that the client is authorized for.
 const WITH_OPERATIONS: i16 = 8;
 
-/// A topic that was just created is not known to every broker at once.
-const CONFIRMED: u32 = 4;
+/// How many responses must report that a topic does not exist: one that was just created is not known to every broker at once.
+pub(crate) const CONFIRMED: u32 = 4;
 
 impl DescribeTopics {
     /// As known by the broker that gets the first request.

@@ -53,7 +53,7 @@ pub use self::create_topics::CreateTopics;
 pub use self::delete_topics::DeleteTopics;
 pub use self::describe_cluster::{ClusterDescription, ClusterMetadata, DescribeCluster, Node};
 pub use self::describe_producers::DescribeProducers;
-pub(crate) use self::describe_topics::TopicNames;
+pub(crate) use self::describe_topics::{CONFIRMED, TopicNames};
 pub use self::describe_topics::{DescribeTopics, ListTopics, PartitionInfo};
 pub(crate) use self::epoch_ends::{EpochEnd, EpochEnds};
 pub use self::fence_producers::{FenceProducers, FencedProducer};
