@@ -91,7 +91,8 @@ def _members(found: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _plain(name: str, found: Any, level: str) -> list[str]:
-    lines = [f"{level} {name}", ""]
+    heading = f"`{name}`" if name.startswith("__") else name  # Markdown would make `__version__` bold
+    lines = [f"{level} {heading}", ""]
     short = name.rpartition(".")[2]
     if found.is_function:
         prefix = "async def " if "async" in found.labels else "def "

@@ -56,7 +56,7 @@ def text() -> str:
 def _section(title: str, rows: list[MetricRow]) -> str:
     lines = ["", f"## {title}", ""]
     for group in dict.fromkeys(row["group"] for row in rows):
-        lines += [f"### {group}", "", "| name | tags | unit | |", "|---|---|---|---|"]
+        lines += [f"### {group}", "", "| name | tags | unit | meaning |", "|---|---|---|---|"]
         for row in rows:
             if row["group"] == group:
                 tags = ", ".join(tag for tag in row["tags"] if tag != "client-id")

@@ -54,11 +54,15 @@ def _filled(text: str, page: Path, target: Path) -> str:
 
     text = re.sub(r"<!-- table: ([\w-]+) -->", lambda match: tables.TABLES[match[1]](), text)
     text = re.sub(r"<!--.*?-->\n?", "", text, flags=re.DOTALL)
+    # Python-Markdown shows the backslash of `a \| b` in a cell; GitHub needs it.
+    text = _ROW.sub(lambda row: _SPAN.sub(lambda span: span[0].replace("\\|", "|"), row[0]), text)
     home = DOCS / page.relative_to(target)
     return _outside_code(text, lambda part: _LINK.sub(lambda match: _absolute(match, home), part))
 
 
 _LINK = re.compile(r"(?<=\]\()(?!https?:|mailto:|#|<)([^)\s#]+)(#[^)\s]*)?(?=\))")
+_ROW = re.compile(r"^\|.*\|$", re.MULTILINE)
+_SPAN = re.compile(r"`[^`\n]+`")
 _CODE = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
 
 

@@ -38,7 +38,7 @@ def properties() -> str:
             continue
         rows = _documented(node)
         if rows:
-            lines += [f"## {TITLES[node.name]}", "", "| property | type | default | |", "|---|---|---|---|"]
+            lines += [f"## {TITLES[node.name]}", "", "| property | type | default | meaning |", "|---|---|---|---|"]
             lines += [_property(*row) for row in rows]
             lines.append("")
     return "\n".join(lines).rstrip() + "\n"

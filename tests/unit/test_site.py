@@ -101,6 +101,39 @@ def test_the_reference_has_every_public_name(folder):
         assert absent == []
 
 
+def test_the_page_of_administration_lists_every_call():
+    sources = [ROOT / "python/ottla/_sync/_admin.py", *(ROOT / "python/ottla/_sync/_calls").glob("*.py")]
+    calls = {
+        method.name
+        for source in sources
+        for node in ast.parse(source.read_text()).body
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+        for method in node.body
+        if isinstance(method, ast.FunctionDef) and not method.name.startswith("_")
+    }
+    table = (ROOT / "docs/guides/administration.md").read_text().partition("## Calls")[2]
+    assert len(calls) > 50
+    assert calls - set(re.findall(r"`(\w+)`", table)) == set()
+
+
+def test_cells_show_no_backslash_before_a_pipe(folder):
+    """Python-Markdown would show the one that GitHub needs."""
+    assert "`str | Assignor | " in (folder / "reference/properties.md").read_text()
+    spans = [
+        span
+        for page in folder.rglob("*.md")
+        for row in re.findall(r"^\|.*\|$", page.read_text(), re.MULTILINE)
+        for span in re.findall(r"`[^`]+`", row)
+    ]
+    assert len(spans) > 1000
+    assert [span for span in spans if "\\|" in span] == []
+
+
+def test_each_column_has_a_title(folder):
+    for name in ("properties", "metrics"):
+        assert "| |\n|--" not in (folder / f"reference/{name}.md").read_text()
+
+
 def test_the_options_of_spark_are_those_of_the_source():
     from ottla.spark.plan import read_options
     from ottla.spark.write import options as write_options
