@@ -52,9 +52,12 @@ def test_a_call_is_made_again_where_another_broker_answers(api: Api, name: str) 
 
 
 def test_a_topic_that_no_broker_knows_is_not_looked_for_until_the_deadline(api: Api) -> None:
-    with Broker() as broker, api.admin(broker.bootstrap_servers, retry_backoff_ms=1) as admin:
-        with pytest.raises(errors.NotFoundError):
-            api(admin.describe_configs(("TOPIC", "missing"), timeout=10))
+    with (
+        Broker() as broker,
+        api.admin(broker.bootstrap_servers, retry_backoff_ms=1) as admin,
+        pytest.raises(errors.NotFoundError),
+    ):
+        api(admin.describe_configs(("TOPIC", "missing"), timeout=10))
 
 
 @pytest.mark.parametrize("name", ["create_partitions", "alter_group_offsets", "delete_groups", "alter_quotas"])
