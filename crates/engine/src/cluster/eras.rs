@@ -14,7 +14,8 @@
 //!
 //! Where other brokers of the cluster have reported their versions, an old one is unlikely: only an upgrade mixes them. Faults in a
 //! row look like one (simulation, `deposed` seed 15727186: four within 50 ms). Faults pass and the age of a broker does not, so such
-//! a broker must look old for [`PASSING`].
+//! a broker must look old for [`PASSING`]. One that was taken for an old one before, on less evidence, is probed again as soon as
+//! another broker reports its versions (seed 15740739).
 //!
 //! The evidence of a broker's age is found in `connection`; this remembers it by address, for all connections to it.
 
@@ -38,8 +39,13 @@ enum Finding {
     Suspected(Instant),
     /// A probe showed this era, first at this time.
     Likely(Era, Instant),
-    /// It is of this era, as far as is known until then.
-    Found(Era, Instant),
+    /// It is used as one of this era until then. It has looked old since the first time; that is proof if it was for long.
+    Found {
+        era: Era,
+        since: Instant,
+        until: Instant,
+        is_proven: bool,
+    },
     /// A probe showed no old broker.
     Doubted,
     /// It returned its versions once. If it looks old later, that is a fault, since no broker is
@@ -61,12 +67,12 @@ impl Eras {
         };
         let has_sasl = has_sasl(config);
         match self.0.get(address) {
-            Some(Finding::Found(era, until)) if *until > now => Approach::Assume(*era),
-            Some(Finding::Found(..)) if old || has_sasl => Approach::Ask,
+            Some(Finding::Found { era, until, .. }) if *until > now => Approach::Assume(*era),
+            Some(Finding::Found { .. }) if old || has_sasl => Approach::Ask,
             Some(Finding::Suspected(since)) if has_sasl && !self.is_lasting(now, *since) => {
                 Approach::Ask
             }
-            Some(Finding::Found(..) | Finding::Suspected(_) | Finding::Likely(..)) => {
+            Some(Finding::Found { .. } | Finding::Suspected(_) | Finding::Likely(..)) => {
                 Approach::Probe
             }
             // Where one broker is old, others are as well, and a probe is quicker than silence.
@@ -78,7 +84,7 @@ impl Eras {
 
     fn any_found(&self, wanted: impl Fn(Era) -> bool) -> bool {
         let mut findings = self.0.values();
-        findings.any(|finding| matches!(finding, Finding::Found(era, _) if wanted(*era)))
+        findings.any(|finding| matches!(finding, Finding::Found { era, .. } if wanted(*era)))
     }
 
     /// Whether a probe that shows this era is sufficient proof.
@@ -107,9 +113,28 @@ impl Eras {
         }
     }
 
-    /// A broker returned its versions.
-    pub(super) fn told(&mut self, address: &str) {
+    /// A broker returned its versions. Returns the addresses of brokers that are used as old ones on short evidence: they are
+    /// probed again, and their connections are of no use.
+    pub(super) fn told(&mut self, config: &Config, address: &str) -> Vec<String> {
         self.0.insert(address.to_owned(), Finding::Told);
+        let mut doubted = Vec::new();
+        for (address, finding) in &mut self.0 {
+            if let Finding::Found {
+                era,
+                since,
+                is_proven: false,
+                ..
+            } = *finding
+            {
+                *finding = match has_sasl(config) {
+                    true => Finding::Suspected(since),
+                    false => Finding::Likely(era, since),
+                };
+                doubted.push(address.clone());
+            }
+        }
+        doubted.sort();
+        doubted
     }
 
     /// The error of a set-up that ended as with a broker that does not return its versions, where
@@ -202,7 +227,21 @@ impl Eras {
         reason: &'static str,
     ) {
         let lasts = context.config.api_version_fallback;
-        let finding = Finding::Found(era, now + lasts);
+        let since = match self.0.get(address) {
+            Some(
+                Finding::Suspected(since)
+                | Finding::Likely(_, since)
+                | Finding::Found { since, .. },
+            ) => *since,
+            _ => now,
+        };
+        let is_configured = matches!(context.config.broker_version_fallback, Fallback::Old(_));
+        let finding = Finding::Found {
+            era,
+            since,
+            until: now + lasts,
+            is_proven: is_configured || now >= since + PASSING,
+        };
         self.0.insert(address.to_owned(), finding);
         context.observer.tell(Observed::VersionsAssumed {
             broker: address.to_owned(),

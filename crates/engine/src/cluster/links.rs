@@ -523,11 +523,12 @@ impl Links {
         self.can_check |= versions.highest(ApiKey::ApiVersions) >= Some(CHECKS);
         self.transactions = self.transactions.max(versions.transactions());
         self.last_up = Some((link.address(), versions.clone()));
-        if versions.is_assumed() {
+        let doubted = if versions.is_assumed() {
             self.eras.authenticated(now, context, &link.address());
+            Vec::new()
         } else {
-            self.eras.told(&link.address());
-        }
+            self.eras.told(&context.config, &link.address())
+        };
         link.state = State::Up(versions);
         link.used = now;
         self.failures.remove(&link.destination);
@@ -555,6 +556,28 @@ impl Links {
             },
             took,
         });
+        for address in doubted {
+            self.close_assumed(now, context, &address);
+        }
+    }
+
+    /// Closes the links to a broker whose versions were assumed.
+    fn close_assumed(&mut self, now: Instant, context: &mut Context, address: &str) {
+        let assumed = |link: &Link| {
+            link.address() == address
+                && matches!(&link.state, State::Up(versions) if versions.is_assumed())
+        };
+        let ids: Vec<_> = self
+            .links
+            .iter()
+            .filter(|(_, link)| assumed(link))
+            .map(|(id, _)| *id)
+            .collect();
+        let text = "another broker reported its versions, so that this one is probably not as old as it looked: it is probed again";
+        let cause = Error::new(Kind::Unreachable, text).at(address);
+        for id in ids {
+            self.close(now, context, id, &cause);
+        }
     }
 
     /// The connection broke, or could not be made.

@@ -2,6 +2,7 @@
 
 mod refusals;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use ottla_protocol::messages::{ApiVersionsResponse, ListOffsetsResponse};
@@ -666,7 +667,7 @@ fn an_old_broker_is_probed_at_once_and_remembered() {
 #[test]
 fn an_old_broker_among_newer_ones_must_look_old_for_long() {
     let mut script = admin(&[]);
-    script.engine.core.cluster.links.eras.told("other:9092");
+    beside_a_newer_broker(&mut script);
     ask(&mut script, ListTopics, 90);
     let proof = Some(Evidence::Proven(Era::V0_8));
     fails(&mut script, Some(Evidence::Suspect));
@@ -682,6 +683,13 @@ fn an_old_broker_among_newer_ones_must_look_old_for_long() {
     assert_eq!(approach, Approach::Assume(Era::V0_8));
 }
 
+/// Another broker of the cluster has reported its versions.
+fn beside_a_newer_broker(script: &mut Script<Admin>) {
+    let cluster = &mut script.engine.core.cluster;
+    let config = Arc::clone(cluster.config());
+    cluster.links.eras.told(&config, "other:9092");
+}
+
 /// With SASL, one connection that ends on ApiVersions would be enough: newer brokers, too, accept Kerberos as 0.9 does.
 #[test]
 fn an_old_broker_with_kerberos_among_newer_ones_must_look_old_for_long() {
@@ -690,7 +698,7 @@ fn an_old_broker_with_kerberos_among_newer_ones_must_look_old_for_long() {
         ("sasl.allow.plaintext", "true"),
         ("sasl.mechanism", "GSSAPI"),
     ]);
-    script.engine.core.cluster.links.eras.told("other:9092");
+    beside_a_newer_broker(&mut script);
     ask(&mut script, ListTopics, 90);
     let first = script.now;
     let link = loop {
@@ -828,6 +836,34 @@ fn a_broker_that_told_its_versions_once_is_no_old_one() {
         script.engine.handle(script.now, link, Event::Down(cause));
     }
     assert_eq!(boot(&mut script).1, Approach::Ask);
+}
+
+/// Within a short time faults made it look old (simulation, `deposed` seed 15740739).
+#[test]
+fn what_looked_old_for_a_short_time_is_probed_again_when_another_broker_is_not() {
+    let mut script = admin(&[]);
+    script.engine.core.cluster.want(script.now, &"t".into());
+    script.engine.settle(script.now);
+    fails(&mut script, Some(Evidence::Suspect));
+    for _ in 0..2 {
+        fails(&mut script, Some(Evidence::Proven(Era::V0_9)));
+    }
+    script.versions = Versions::of(Era::V0_9);
+    script.run();
+    let offsets_in = |script: &mut Script<Admin>, partition| {
+        let wanted = vec![("t".into(), partition, 0)];
+        ask(script, ListOffsets { wanted }, 60);
+    };
+    offsets_in(&mut script, 0);
+    fails(&mut script, Some(Evidence::Proven(Era::V0_9)));
+    let (old, _) = succeeds(&mut script, Versions::of(Era::V0_9));
+    offsets_in(&mut script, 1);
+    succeeds(&mut script, versions());
+    let mut actions = std::iter::from_fn(|| script.engine.poll_action());
+    assert!(actions.any(|action| matches!(action, Action::Close(link) if link == old)));
+    script.now += Duration::from_secs(1);
+    script.engine.handle_timeout(script.now);
+    assert_eq!(dialled(&mut script).unwrap().1, Approach::Probe);
 }
 
 /// Brokers since 4.0 close connections on what a probe asks for.
