@@ -197,41 +197,97 @@ class Message:
         delivery_count: int = -1,
     ) -> None: ...
     def topic(self) -> Any:
-        """Return the topic's name, or None."""
+        """Return the topic.
+
+        Returns: The name, or None.
+        """
     def partition(self) -> int | None:
-        """Return the partition's number, or None."""
+        """Return the partition.
+
+        Returns: The number, or None.
+        """
     def offset(self) -> int | None:
-        """Return the offset, or None."""
+        """Return the offset.
+
+        Returns: The offset, or None.
+        """
     def key(self) -> Any:
-        """Return the key, or None."""
+        """Return the key.
+
+        Returns: The key, or None.
+        """
     def value(self) -> Any:
-        """Return the value, the text of an error, or None."""
+        """Return the value.
+
+        Returns: The value, the text of an error, or None.
+        """
     def deserialized_key(self) -> Any:
-        """Return the key as a deserializing consumer set it."""
+        """Return the key as a deserializing consumer set it.
+
+        Returns: The key, or None.
+        """
     def deserialized_value(self) -> Any:
-        """Return the value as a deserializing consumer set it."""
+        """Return the value as a deserializing consumer set it.
+
+        Returns: The value, or None.
+        """
     def headers(self) -> Any:
         """Return the headers: a list of names and values, or None."""
     def error(self) -> Any:
-        """Return a KafkaError, or None for a record."""
+        """Return the error.
+
+        Returns: A KafkaError, or None for a record.
+        """
     def timestamp(self) -> tuple[int, int]:
-        """Return the type of the timestamp, and the timestamp in milliseconds since 1970 UTC."""
+        """Return the timestamp.
+
+        Returns: The type of the timestamp, and the timestamp in milliseconds since 1970 UTC.
+        """
     def latency(self) -> float | None:
-        """Return the seconds from the call of produce to the delivery, or None."""
+        """Return the latency.
+
+        Returns: Seconds from the call of produce to the delivery, or None.
+        """
     def leader_epoch(self) -> int | None:
-        """Return the epoch of the leader that wrote the record, or None."""
+        """Return the leader epoch.
+
+        Returns: The epoch of the leader that wrote the record, or None.
+        """
     def delivery_count(self) -> int | None:
-        """Return how often a share group delivered the record, or None."""
+        """Return the delivery count.
+
+        Returns: How often a share group delivered the record, or None.
+        """
     def set_topic(self, topic: Any) -> None:
-        """Set the topic."""
+        """Set the topic.
+
+        Args:
+            topic: The name.
+        """
     def set_key(self, key: Any) -> None:
-        """Set the key, to any object."""
+        """Set the key.
+
+        Args:
+            key: Any object.
+        """
     def set_value(self, value: Any) -> None:
-        """Set the value, to any object."""
+        """Set the value.
+
+        Args:
+            value: Any object.
+        """
     def set_headers(self, headers: Any) -> None:
-        """Set the headers."""
+        """Set the headers.
+
+        Args:
+            headers: A list of names and values.
+        """
     def set_error(self, error: Any) -> None:
-        """Set the error, to a KafkaError."""
+        """Set the error.
+
+        Args:
+            error: A KafkaError.
+        """
     def __len__(self) -> int: ...
     def __eq__(self, value: object, /) -> bool: ...
     __hash__: ClassVar[None]  # type: ignore[assignment]

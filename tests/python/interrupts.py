@@ -45,6 +45,7 @@ CONFIG = {
 }
 PLACE = ("t", 0)
 REPLICA = ottla.TopicPartitionReplica("t", 0, 1)
+PLAN = ottla.ReassignmentPlan(ottla.Rows([ottla.ReplicaMove("t", 0, [1], [2])]), 0)
 
 
 def to_process() -> None:
@@ -493,6 +494,9 @@ def admin(scene: Scene) -> Iterator[Wait]:
         "elect_leaders": lambda: admin.elect_leaders(timeout=LONG),
         "alter_partition_reassignments": lambda: admin.alter_partition_reassignments({PLACE: [1]}, timeout=LONG),
         "list_partition_reassignments": lambda: admin.list_partition_reassignments(timeout=LONG),
+        "plan_reassignment": lambda: admin.plan_reassignment("t", timeout=LONG),
+        "start_reassignment": lambda: admin.start_reassignment(PLAN, timeout=LONG),
+        "verify_reassignment": lambda: admin.verify_reassignment(PLAN, timeout=LONG),
         "describe_log_dirs": lambda: admin.describe_log_dirs(timeout=LONG),
         "describe_replica_log_dirs": lambda: admin.describe_replica_log_dirs([REPLICA], timeout=LONG),
         "alter_replica_log_dirs": lambda: admin.alter_replica_log_dirs({REPLICA: "/"}, timeout=LONG),

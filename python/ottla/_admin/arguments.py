@@ -63,12 +63,21 @@ def milliseconds_of(time: datetime) -> int:
 
 
 def topics(given: str | uuid.UUID | Iterable[str | uuid.UUID]) -> list[SimpleNamespace]:
-    """Get topics by name or id: one, or several."""
-    listed = [given] if isinstance(given, str) or hasattr(given, "bytes") else given
-    return [
-        SimpleNamespace(name=each, id=b"") if isinstance(each, str) else SimpleNamespace(name=None, id=each.bytes)
-        for each in listed
-    ]
+    """Get topics by name or id: one, or several.
+
+    Raises:
+        TypeError: It is something else.
+    """
+    listed = [given] if isinstance(given, (str, uuid.UUID)) else given
+    return [_topic(each) for each in listed]
+
+
+def _topic(given: str | uuid.UUID) -> SimpleNamespace:
+    if isinstance(given, str):
+        return SimpleNamespace(name=given, id=b"")
+    if isinstance(given, uuid.UUID):
+        return SimpleNamespace(name=None, id=given.bytes)
+    raise TypeError(f"a topic is a name or a UUID, not {given!r}")
 
 
 def pair(partition: Partition) -> SimpleNamespace:
