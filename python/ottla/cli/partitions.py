@@ -9,7 +9,6 @@ from typing import Any, Literal
 
 import ottla
 from ottla.cli import arguments, nouns, output
-from ottla.cli.partitions.plan import planned
 from ottla.cli.topics import resolved
 from ottla.errors import ArgumentError
 
@@ -49,7 +48,7 @@ def add(commands: Any) -> None:
     plan = nouns.verb(
         verbs,
         "plan",
-        "plan a spread of replicas over brokers and racks that moves few of them; nothing is changed",
+        "plan which replicas to move, so that brokers and racks have equally many; nothing is changed",
         """
         ottla partitions plan orders --brokers 1,2,3
         ottla partitions plan orders --brokers 1,2,3 --replication 3 --format json > plan.json
@@ -104,20 +103,10 @@ def _elect(options: argparse.Namespace) -> None:
 
 def _plan(options: argparse.Namespace) -> None:
     with nouns.admin(options) as admin:
-        described = output.settle(options, lambda: admin.describe_topics(options.topics))
-        nodes = {node.id: node.rack for node in admin.describe_cluster().nodes}
-    chosen = options.brokers or sorted(nodes)
-    if unknown := sorted(set(chosen) - set(nodes)):
-        raise ArgumentError(f"there is no broker {unknown[0]}; there are {', '.join(map(str, sorted(nodes)))}")
-    current = {
-        ottla.TopicPartition(topic.name, each.partition): list(each.replicas)
-        for topic in described.values()
-        for each in topic.partitions
-    }
-    found = planned(current, {broker: nodes[broker] for broker in chosen}, options.replication)
+        plan = admin.plan_reassignment(options.topics, brokers=options.brokers, replication=options.replication)
     rows = [
-        {**output.plain(partition), "current": current[partition], "replicas": replicas}
-        for partition, replicas in found.items()
+        {"topic": move.topic, "partition": move.partition, "current": move.current, "replicas": move.planned}
+        for move in plan.moves
     ]
     output.show(options, PLAN, rows)
 
