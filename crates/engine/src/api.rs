@@ -287,7 +287,8 @@ fn fit_old_leave(body: &mut LeaveGroupRequest) {
     body.member_id = leaving.map(|member| member.member_id).unwrap_or_default();
 }
 
-/// One group. Brokers that cannot be told to wait for open transactions have none whose offsets they would hide.
+/// Move the only group into the fields of old versions. Brokers that do not know `require_stable`
+/// never withhold the offsets of open transactions.
 fn fit_old_offset_fetch(body: &mut OffsetFetchRequest, version: i16) {
     if let Some(group) = body.groups.drain(..).next() {
         body.group_id = group.group_id;
@@ -306,8 +307,9 @@ fn fit_old_offset_fetch(body: &mut OffsetFetchRequest, version: i16) {
     }
 }
 
-/// A broker that cannot be told to create no topic creates what is asked for by name, as its own configuration says. So what
-/// must not be created is looked for among all topics.
+/// A broker that does not know `allow_auto_topic_creation` creates a topic that is requested by
+/// name, if its own configuration allows that. If nothing may be created, request all topics
+/// instead.
 fn fit_old_metadata(body: &mut MetadataRequest, version: i16) {
     let names = body
         .topics
@@ -329,7 +331,7 @@ pub struct Versions {
     apis: FxHashMap<i16, (i16, i16)>,
     /// The epoch of the cluster's features, and the level of `transaction.version` (KIP-584, KIP-890).
     transactions: Option<(i64, i16)>,
-    /// The finalized level of `group.version` (KIP-848); 0 where the broker tells none.
+    /// The finalized level of `group.version` (KIP-848); 0 if the broker reported none.
     groups: i16,
 }
 
@@ -361,7 +363,8 @@ impl Versions {
         }
     }
 
-    /// The epoch of the cluster's features, and the level of `transaction.version` in it; `None` where the broker tells none.
+    /// The epoch of the cluster's features, and the level of `transaction.version` in it; `None` if
+    /// the broker reported none.
     pub(crate) fn transactions(&self) -> Option<(i64, i16)> {
         self.transactions
     }
@@ -371,7 +374,7 @@ impl Versions {
         self.groups >= 1 && self.highest(ApiKey::ConsumerGroupHeartbeat).is_some()
     }
 
-    /// Whether the broker did not tell them.
+    /// Whether the versions are assumed, because the broker did not report them.
     pub(crate) fn is_assumed(&self) -> bool {
         !self.apis.contains_key(&ApiKey::ApiVersions.as_i16())
     }
@@ -434,10 +437,11 @@ impl Versions {
     }
 }
 
-/// The feature whose level says which protocol of transactions a cluster has (KIP-890).
+/// The feature whose level determines a cluster's transaction protocol (KIP-890).
 const TRANSACTION_VERSION: &str = "transaction.version";
 
-/// The feature whose level says whether a cluster has groups of the consumer protocol (KIP-848).
+/// The feature whose level determines whether a cluster supports the consumer group protocol
+/// (KIP-848).
 const GROUP_VERSION: &str = "group.version";
 
 /// The first version of Produce, and of Fetch, whose topics have ids instead of names (KIP-516).
@@ -512,7 +516,8 @@ mod tests {
 
     #[test]
     fn a_lower_bound_that_is_no_truth_does_no_harm() {
-        // Brokers from 4.0 on name Produce 0 for the sake of other clients, and reject it (KAFKA-18659).
+        // Brokers since 4.0 list Produce 0 for the sake of other clients, and reject it
+        // (KAFKA-18659).
         let broker = versions(&[(ApiKey::Produce, 0, 12), (ApiKey::ApiVersions, 0, 4)]);
         assert_eq!(broker.choose(ApiKey::Produce, i16::MAX), Ok(12));
         assert_eq!((broker.release(), broker.is_assumed()), ("4.0", false));

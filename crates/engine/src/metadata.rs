@@ -361,7 +361,8 @@ pub(crate) mod tests {
 
     use super::*;
 
-    /// An answer with brokers 1 to `nodes` on host `b<id>`, port 9092, in rack `r<id>`, and topics with the leaders given.
+    /// A response with brokers 1 to `nodes` on host `b<id>`, port 9092, in rack `r<id>`, and topics
+    /// with the given leaders.
     pub(crate) fn answer(nodes: i32, topics: &[(&str, &[i32])]) -> MetadataResponse {
         let brokers = (1..=nodes)
             .map(|node_id| MetadataResponseBroker {
@@ -403,7 +404,7 @@ pub(crate) mod tests {
     const WITHOUT_IDS: i16 = 9;
     const UNRELIABLE: i16 = 8;
 
-    /// A view and what it told.
+    /// Metadata, and the changes that it reported.
     #[derive(Default)]
     struct Watched {
         view: Metadata,
@@ -480,7 +481,7 @@ pub(crate) mod tests {
         assert_eq!(view.leader(0), Some((1, 0)));
         view.hint(OTHER, 0, (3, 1));
         assert_eq!(view.leader(0), Some((3, 1)));
-        // A broker without topic ids does not tell which it is.
+        // A broker without topic ids does not report which topic of this name it means.
         view.hint(Uuid::ZERO, 1, (3, 1));
         assert_eq!(view.leader(1), Some((3, 1)));
         assert_eq!(view.told().len(), 2);

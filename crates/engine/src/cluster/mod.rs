@@ -86,7 +86,7 @@ impl Cluster {
         &self.context.config
     }
 
-    /// Asks to be called at `at`, or earlier.
+    /// Set an alarm for `at`. An earlier alarm stays.
     pub(crate) fn set_alarm(&mut self, at: Instant) {
         self.context.set_alarm(at);
     }
@@ -132,7 +132,8 @@ impl Cluster {
         self.view_version += 1;
     }
 
-    /// Takes in the brokers that a Produce or Fetch answer named beside its hints: id, host and port (KIP-951).
+    /// Take in the brokers that a Produce or Fetch response lists next to its leader hints: id,
+    /// host and port (KIP-951).
     pub(crate) fn meet<'a>(
         &mut self,
         now: Instant,
@@ -162,7 +163,8 @@ impl Cluster {
         self.refresh.unwant(topic);
     }
 
-    /// Asks for the view until it has this partition of a wanted topic, or [`Cluster::unwant_partition`] was called as often.
+    /// Refresh until the metadata contains this partition of a wanted topic, or until
+    /// [`Cluster::unwant_partition`] was called as often as this method.
     pub(crate) fn want_partition(&mut self, now: Instant, topic: &Arc<str>, partition: i32) {
         let context = &mut self.context;
         self.refresh.want_partition(now, context, topic, partition);
@@ -177,7 +179,8 @@ impl Cluster {
         self.refresh.set_may_create(may_create);
     }
 
-    /// The view turned out to be old: asks again, after a pause since the last time.
+    /// Request metadata again, after a pause since the last request, because it turned out to be
+    /// old.
     pub(crate) fn refresh(&mut self, now: Instant) {
         self.refresh.request(now, &mut self.context);
     }
@@ -189,7 +192,7 @@ impl Cluster {
         }
     }
 
-    /// Why the view is old or empty, if the last question for it failed.
+    /// Why the metadata is old or empty, if the last request for it failed.
     pub(crate) fn refresh_error(&self) -> Option<&Error> {
         self.refresh.error()
     }
@@ -244,7 +247,7 @@ impl Cluster {
         self.refresh.set_asked(now, token, link);
     }
 
-    /// Takes in an answer that came over `link`.
+    /// Take in a metadata response that arrived over `link`.
     pub(crate) fn handle_metadata(
         &mut self,
         now: Instant,
@@ -334,7 +337,7 @@ impl Cluster {
         }
     }
 
-    /// Takes in an answer that came over `link`.
+    /// Take in a FindCoordinator response that arrived over `link`.
     pub(crate) fn handle_coordinator(
         &mut self,
         now: Instant,
@@ -355,7 +358,8 @@ impl Cluster {
 
     // --- links
 
-    /// A link to this broker that is up; dials one if there is none and the pause is over.
+    /// A connected link to this broker. Dial the broker if no link to it is up and the pause is
+    /// over.
     pub(crate) fn node_link(&mut self, now: Instant, node: i32, lane: Lane) -> Option<LinkId> {
         let destination = Destination::Node(node, lane);
         let address = || self.view.node(node).map(address);
@@ -367,7 +371,7 @@ impl Cluster {
         self.links.up(node, lane)
     }
 
-    /// Any link that is up, the least busy first; dials the next candidate if there is none.
+    /// The least busy connected link. Dial the next candidate if no link is up.
     pub(crate) fn any_link(&mut self, now: Instant) -> Option<LinkId> {
         let up = self.links.least_busy();
         if up.is_none() {
@@ -377,7 +381,8 @@ impl Cluster {
         up
     }
 
-    /// Any link that is up and none of these; dials a broker that none of them leads to if there is none, unless that failed.
+    /// A connected link other than these. If no other link is up, dial a broker that none of these
+    /// leads to, unless dialling it failed.
     pub(crate) fn another_link(&mut self, now: Instant, but: &[LinkId]) -> Option<LinkId> {
         if let Some(link) = self.links.least_busy_but(but) {
             return Some(link);
@@ -426,7 +431,8 @@ impl Cluster {
         self.links.refusal_of(node, lane, since)
     }
 
-    /// Why the broker does not accept the client over this lane, and when it said so last, if several attempts in a row show it.
+    /// Why the broker refuses the client over this `lane`, and when it last refused. `None` unless
+    /// several attempts in a row were refused.
     pub(crate) fn believed_refusal_of(&self, node: i32, lane: Lane) -> Option<(&Error, Instant)> {
         self.links.believed_refusal_of(node, lane)
     }
@@ -451,7 +457,7 @@ impl Cluster {
         }
     }
 
-    /// Gives up every link.
+    /// Close every link.
     pub(crate) fn close_all(&mut self, now: Instant, cause: &Error) {
         self.links.close_all(now, &mut self.context, cause);
         self.context.changes.tell(Change::Closed);
@@ -459,13 +465,14 @@ impl Cluster {
 
     // --- requests
 
-    /// Queues a request; its answer, or its failure, comes with the token returned.
+    /// Queue a request. Its response or its error comes with the returned token.
     pub(crate) fn ask(&mut self, link: LinkId, owner: Owner, request: Request) -> u64 {
         let timeout = self.context.config.request_timeout;
         self.ask_at_most(link, owner, (request, i16::MAX), timeout)
     }
 
-    /// Queues a request as [`Cluster::ask`] does, to be sent at version `most` or below, and answered within `timeout`.
+    /// Queue a request as [`Cluster::ask`] does, but send it at version `most` or below and expect
+    /// its response within `timeout`.
     pub(crate) fn ask_at_most(
         &mut self,
         link: LinkId,
@@ -476,7 +483,7 @@ impl Cluster {
         self.links.ask(link, owner, (request, most), timeout)
     }
 
-    /// Takes requests back that were not sent yet: nobody waits for their answers.
+    /// Withdraw those of these requests that were not sent yet. Nobody waits for their responses.
     pub(crate) fn withdraw(&mut self, tokens: &[u64]) {
         self.links.withdraw(tokens);
     }
@@ -491,7 +498,7 @@ impl Cluster {
         self.links.wake(link);
     }
 
-    /// The shell looks again without being told; until then nothing needs to wake it.
+    /// The shell looks at `link` again by itself. Until then it needs no wake-up.
     pub(crate) fn not_woken(&mut self, link: LinkId) {
         self.links.not_woken(link);
     }
@@ -501,7 +508,7 @@ impl Cluster {
         self.links.is_throttled(now, &mut self.context, link)
     }
 
-    /// Keeps the pause that the broker asked for in an answer (KIP-219).
+    /// Keep the pause that the broker requested in a response (KIP-219).
     pub(crate) fn throttle(&mut self, now: Instant, link: LinkId, api: ApiKey, pause: Duration) {
         self.links
             .throttle(now, &mut self.context, link, api.name(), pause);
@@ -517,7 +524,8 @@ impl Cluster {
         self.links.version(link, api, cap)
     }
 
-    /// The finalized level of `transaction.version`, as the newest features that a broker told have it (KIP-890).
+    /// The finalized level of `transaction.version` in the newest features that a broker reported
+    /// (KIP-890).
     pub(crate) fn transaction_version(&self) -> i16 {
         self.links.transaction_version()
     }
@@ -546,7 +554,8 @@ impl Cluster {
             .sent(context, link, token, owner, api, version, now);
     }
 
-    /// The owner of an answered request, and the version of both. `sizes` are their bytes.
+    /// The owner of a request whose response arrived, and the version of both. `sizes` are their
+    /// bytes.
     pub(crate) fn answered(
         &mut self,
         now: Instant,
@@ -558,7 +567,7 @@ impl Cluster {
             .answered(now, &mut self.context, link, token, sizes)
     }
 
-    /// A request that has no answer was written.
+    /// Note that a request without a response was written.
     pub(crate) fn written(&mut self, now: Instant, link: LinkId, bytes: usize) {
         if let Some(node) = self.links.number_of(link) {
             self.context.meters.written(now, node, bytes);
@@ -572,7 +581,7 @@ impl Cluster {
         network.view_of = self.refresh.fresh_as_of();
     }
 
-    /// The owner of a request that has no answer.
+    /// The owner of a request that gets no response.
     pub(crate) fn unanswered(&mut self, link: LinkId, token: u64) -> Option<Owner> {
         self.links.unanswered(link, token)
     }
@@ -591,7 +600,7 @@ impl Cluster {
         self.links.poll_action()
     }
 
-    // --- what to tell a caller whose deadline passed
+    // --- what to report to a caller whose deadline passed
 
     /// Why no broker can take a request at the moment: each address tried, and what happened. `None` if one is
     /// connected.
@@ -622,7 +631,8 @@ impl Cluster {
         self.links.is_refused_by_a_node()
     }
 
-    /// Whether waiting cannot help: every address given is answered by something that is not a broker.
+    /// Whether waiting cannot help: no given address leads to a broker that accepts the client, or,
+    /// after a first connection, every broker refuses the client.
     pub(crate) fn is_hopeless(&self) -> bool {
         self.links.is_hopeless(&self.context)
     }

@@ -323,7 +323,8 @@ mod tests {
         Config::parse(role, pairs).unwrap_err().to_string()
     }
 
-    /// Each is answered with what to do: for any of its words to be missing is to say no more than "unknown".
+    /// Each of these keys is rejected with an error that contains all the words, which name what to
+    /// do.
     fn all_say(role: Role, words: &[&str], keys: &[&str]) {
         for key in keys {
             let said = problem(role, key, "1");

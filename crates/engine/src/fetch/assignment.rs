@@ -367,7 +367,8 @@ fn lessen(counts: &mut BTreeMap<i32, usize>, leader: i32) {
     }
 }
 
-/// An empty set stays, as partitions come back to it with every answer.
+/// Remove an item from its leader's set. An empty set stays, because partitions return to it with
+/// every response.
 fn take_out<T: Ord>(sets: &mut BTreeMap<i32, BTreeSet<T>>, leader: i32, item: &T) {
     if let Some(set) = sets.get_mut(&leader) {
         set.remove(item);

@@ -133,7 +133,7 @@ mod tests {
         assert!(!evidence.deny(now + HEARD - second, UNTOLD));
         assert!(evidence.deny(now + HEARD, UNTOLD));
 
-        // Two that are far apart are no proof, nor are those before an answer.
+        // Two denials that are far apart are no proof. Neither are denials before a confirmation.
         evidence.confirm(UNTOLD);
         assert!(!evidence.asks() && !evidence.deny(now, UNTOLD));
         assert!(!evidence.deny(now + HEARD * 9, UNTOLD));

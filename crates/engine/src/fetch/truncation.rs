@@ -154,7 +154,7 @@ impl<'a> Truncated<'a> {
 mod tests {
     use super::*;
 
-    /// Records 10 to 19 of epoch 3, and from 20 on of epoch 5.
+    /// Records 10 to 19 of epoch 3, and records of epoch 5 behind them.
     fn read() -> Epochs {
         let mut epochs = Epochs::default();
         epochs.read(10, 3, 10);

@@ -76,7 +76,7 @@ pub trait Mechanism: fmt::Debug + Send {
 /// What a mechanism does next.
 #[derive(PartialEq)]
 pub enum Step {
-    /// These bytes go to the broker, which answers them.
+    /// These bytes go to the broker, which responds to them.
     Send(Bytes),
     /// These bytes go to the broker and end the exchange.
     Last(Bytes),

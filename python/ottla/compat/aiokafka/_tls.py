@@ -10,7 +10,7 @@ from ottla.compat.aiokafka.helpers import RememberingContext
 
 
 def properties_of(context: ssl.SSLContext) -> dict[str, Any]:
-    """The authorities, the checks, the versions, and the client certificate if the context can tell it.
+    """The authorities, the checks, the versions, and the client certificate if the context reveals it.
 
     Args:
         context: A context of `create_ssl_context`, or any other one. Python does not reveal the client certificate and

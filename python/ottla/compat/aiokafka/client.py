@@ -208,7 +208,7 @@ class AIOKafkaClient:
         return {each.partition for each in described[topic].partitions}
 
     async def _create(self, topic: str, timeout: float) -> None:
-        """Let the brokers create a topic if they do: whoever asks for it as a consumer may do that."""
+        """Request a topic as a consumer does, which creates it if the brokers are configured so."""
         properties = {
             **self._connection.properties,
             "allow.auto.create.topics": True,

@@ -51,7 +51,7 @@ class ClusterMetadata:
         return set(self._brokers.values())
 
     def broker_metadata(self, broker_id: int) -> BrokerMetadata | None:
-        """A broker by its id; None if there is none."""
+        """A broker by its id; None if it is not known."""
         return self._brokers.get(broker_id)
 
     def partitions_for_topic(self, topic: str) -> set[int] | None:
@@ -65,7 +65,7 @@ class ClusterMetadata:
         return None if found is None else {number for number, each in found.items() if each.leader != -1}
 
     def leader_for_partition(self, partition: TopicPartition) -> int | None:
-        """The id of a partition's leader; -1 if there is none, None if the partition is not known."""
+        """The id of a partition's leader; -1 if it has no leader, None if the partition is not known."""
         found = self._partitions.get(partition.topic, {}).get(partition.partition)
         return None if found is None else found.leader
 

@@ -75,7 +75,7 @@ class _Events(logging.Handler):
 
 
 class Callbacks:
-    """What waits to be called by the polls of a client.
+    """Pending callbacks, which a client's polls call.
 
     Args:
         config: The client's configuration.

@@ -47,7 +47,7 @@ class Cluster:
         self.is_connected = bool(config.properties.get("bootstrap.servers"))
 
     def properties(self) -> dict[str, Any]:
-        """The properties for a client of ottla; without brokers there is none."""
+        """The properties for an ottla client, which needs `bootstrap.servers` among them."""
         return dict(self.config.properties)
 
     def admin_properties(self) -> dict[str, Any]:
@@ -60,14 +60,14 @@ class Cluster:
         }
 
     def admin(self) -> ottla.Admin:
-        """The client that asks for metadata, made with the first call."""
+        """The client that requests metadata, created by the first call."""
         if self._admin is None:
             self._admin = ottla.Admin(config=self.admin_properties())
             self.name(self._admin.metrics())
         return self._admin
 
     def connect(self, timeout: float) -> None:
-        """Begin to connect, as librdkafka does with a new client, so that `error_cb` hears of what fails."""
+        """Begin to connect, as librdkafka does with a new client, so that `error_cb` receives connection errors."""
         if self._connecting is None:
             arguments = {"include_authorized_operations": False, "include_fenced_brokers": False}
             self._connecting = self.admin()._core.call("describe_cluster", timeout, **arguments)

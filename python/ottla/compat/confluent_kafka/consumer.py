@@ -89,7 +89,7 @@ class Consumer(Handle, _ottla.PollingConsumer):
         return lambda partitions: called(self, partitions)
 
     def unsubscribe(self) -> None:
-        """Leave the group, or give up the assignment.
+        """Leave the group, or remove the assignment.
 
         Raises:
             RuntimeError: The consumer is closed.
@@ -266,7 +266,7 @@ class Consumer(Handle, _ottla.PollingConsumer):
         return wanted
 
     def __ask(self, what: str, timeout: float | None, call: Any, state: Consumption) -> Any:
-        """Make a call that asks brokers.
+        """Make a call that sends requests to brokers.
 
         Raises:
             KafkaException: No broker responded in time (_TIMED_OUT), or one refused.

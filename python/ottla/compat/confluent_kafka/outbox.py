@@ -18,7 +18,7 @@ _LEAST: Final = 0.001
 
 
 def delivery_error(found: BaseException | str) -> KafkaError:
-    """The error of a record that was not delivered, from ottla's error or the name of librdkafka's."""
+    """The error of a record that was not delivered, from ottla's error or the name of librdkafka's error."""
     if isinstance(found, str):
         return KafkaError(code(found), _TEXTS.get(found))
     translated = to_kafka_error(found, at_deadline="_MSG_TIMED_OUT")

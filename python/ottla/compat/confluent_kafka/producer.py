@@ -170,11 +170,11 @@ class Producer(Handle, _ottla.ReportingProducer):
         return self.__open().flush(deadline_of(-1 if timeout is None else timeout))
 
     def purge(self, in_queue: bool = True, in_flight: bool = True, blocking: bool = True) -> None:  # noqa: ARG002 confluent-kafka's argument
-        """Give up records; their callbacks get _PURGE_QUEUE or _PURGE_INFLIGHT.
+        """Purge records; their callbacks get _PURGE_QUEUE or _PURGE_INFLIGHT.
 
         Args:
-            in_queue: Whether to give up records that wait.
-            in_flight: Whether to give up records that may be written already.
+            in_queue: Whether to purge records that wait in the buffer.
+            in_flight: Whether to purge records that may be written already.
             blocking: Ignored: the call never waits.
         """
         self.__open().outbox.purge(in_queue, in_flight)

@@ -66,7 +66,7 @@ pub enum Verb {
     Init,
     /// As [`Verb::Init`], but what an earlier producer left prepared stays, to be ended by this one (KIP-939).
     Keep,
-    /// A new transaction, after [`Verb::Init`] if need be.
+    /// A new transaction, after [`Verb::Init`] if needed.
     Begin,
     /// Offsets of a group that take effect with the transaction.
     SendOffsets {
@@ -81,7 +81,7 @@ pub enum Verb {
     Abort,
     /// All records of the transaction are delivered; it takes no more, and waits for its end (KIP-939).
     Prepare,
-    /// A prepared transaction ends, after [`Verb::Keep`] if need be (KIP-939).
+    /// A prepared transaction ends, after [`Verb::Keep`] if needed (KIP-939).
     Complete {
         /// Which one is meant.
         prepared: PreparedTransaction,
@@ -129,9 +129,9 @@ pub struct VerbId(u64);
 /// What the accumulator knows about the batches of the transaction.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Facts {
-    /// A record has no fate yet.
+    /// A record has no delivery result yet.
     pub(crate) undecided: bool,
-    /// A request with batches is not answered yet.
+    /// A request with batches has no response yet.
     pub(crate) under_way: bool,
     /// A batch was sent since the transaction began.
     pub(crate) sent: bool,
@@ -148,7 +148,7 @@ pub(crate) struct Transaction {
     state: State,
     identity: Option<ProducerIdentity>,
     protocol: TransactionProtocol,
-    /// The protocol that was told last.
+    /// The protocol that was reported last.
     told: Option<TransactionProtocol>,
     /// Transactions begun so far: the number of the open one.
     number: u64,
@@ -194,7 +194,7 @@ struct Open {
     trouble: Option<Error>,
     /// The coordinator was asked for something in it, and so may know of it.
     touched: bool,
-    /// It was asked for something, and the answer is missing: the request may still arrive.
+    /// A request to the coordinator got no response: it may still arrive.
     unsure: bool,
 }
 
@@ -262,8 +262,8 @@ impl Transaction {
 
     // --- what callers ask
 
-    /// Starts a verb, to be ended by the deadline; `None` while another one runs. [`Change::Transaction`] says when to look
-    /// again.
+    /// Start a verb that has to end by the deadline; `None` while another verb runs. Look again
+    /// after [`Change::Transaction`].
     pub(crate) fn start(&mut self, verb: &Verb, deadline: Instant) -> Option<VerbId> {
         if self.running.is_some() {
             return None;
@@ -475,7 +475,7 @@ impl Transaction {
             return;
         };
         let partitions = std::mem::take(&mut self.wishes);
-        // The batches that wait for it are given up by then.
+        // The batches that wait for these partitions have expired by then.
         let deadline = now + core.cluster.config().delivery_timeout;
         let call = AddPartitionsToTxn {
             member,
@@ -600,7 +600,7 @@ impl Transaction {
         }
     }
 
-    /// Asks for the next epoch of the current identity.
+    /// Request the next epoch of the current identity.
     fn bump(&mut self, now: Instant, core: &mut Core, deadline: Instant) {
         let call = core.start(now, self.init_call(self.identity), deadline);
         self.set_step(Step::Bump(call));
@@ -678,7 +678,7 @@ impl Transaction {
         self.set_step(Step::End(call));
     }
 
-    // --- answers
+    // --- responses
 
     fn handle_joined(&mut self, joining: Joining, result: Result<(), Error>) {
         match result {

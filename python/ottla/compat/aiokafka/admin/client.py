@@ -294,7 +294,7 @@ class AIOKafkaAdminClient:
         Args:
             group_id: The group.
             group_coordinator_id: The coordinator; ottla finds it in any case.
-            partitions: The partitions; None asks for those of all topics, and returns those with an offset.
+            partitions: The partitions; None requests those of all topics, and returns those with an offset.
 
         Returns: The offset of the next record and its text; the offset is -1 where nothing is committed.
         """

@@ -49,7 +49,7 @@ class SubscriptionState:
 
     @property
     def subscription(self) -> SubscriptionState | None:
-        """The subscription; None if there is none."""
+        """The subscription; None if the consumer has no subscription."""
         return None if self.kind is Kind.NONE else self
 
     @property

@@ -22,7 +22,7 @@ def strategy(assignors: Iterable[Any]) -> list[str | Assignor]:
     """The value of `partition.assignment.strategy`.
 
     Raises:
-        ValueError: An assignor is neither a class nor an object of `AbstractPartitionAssignor`, or there is none.
+        ValueError: An assignor is neither a class nor an object of `AbstractPartitionAssignor`, or the list is empty.
     """
     found: list[str | Assignor] = []
     for each in assignors:

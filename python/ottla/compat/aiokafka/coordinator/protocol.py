@@ -13,7 +13,7 @@ __all__ = ["ConsumerProtocolMemberAssignment", "ConsumerProtocolMemberMetadata"]
 
 @dataclass
 class ConsumerProtocolMemberMetadata:
-    """What a member tells the assignor.
+    """The metadata that a member sends to the assignor.
 
     Attributes:
         version: The version of the protocol.
@@ -38,7 +38,7 @@ class ConsumerProtocolMemberAssignment:
     Attributes:
         version: The version of the protocol.
         assignment: Pairs of a topic and numbers of partitions.
-        user_data: What the assignor tells its colleague.
+        user_data: Data from the leader's assignor for the member's assignor.
     """
 
     version: int

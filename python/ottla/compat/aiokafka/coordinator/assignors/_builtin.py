@@ -29,7 +29,7 @@ class BuiltinAssignor(AbstractPartitionAssignor):
 
     @classmethod
     def metadata(cls, topics: Iterable[str]) -> ConsumerProtocolMemberMetadata:
-        """What a member tells the leader.
+        """The metadata that a member sends to the leader.
 
         Args:
             topics: The topics that it subscribes to.

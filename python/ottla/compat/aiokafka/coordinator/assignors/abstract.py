@@ -31,13 +31,13 @@ class AbstractPartitionAssignor(abc.ABC):
 
         Args:
             cluster: Has the partitions of the topics.
-            members: What each member told, by its id.
+            members: The metadata of each member, by its id.
         """
 
     @classmethod
     @abc.abstractmethod
     def metadata(cls, topics: Iterable[str]) -> ConsumerProtocolMemberMetadata:
-        """What this member tells the leader's assignor.
+        """The metadata that this member sends to the leader's assignor.
 
         Args:
             topics: The topics that it subscribes to.
