@@ -12,17 +12,14 @@ from scripts import words
 
 ROOT = Path(__file__).parents[2]
 
-# How paths begin whose words are not replaced yet.
-NOT_YET = (
-    "crates/engine/",
-    "crates/sim/",
-    "python/ottla/compat/",
-)
-# Lines that need a word: part of the page's name and of the line.
+# Lines that need a word: the file and the word.
 NEEDED = [
+    ("crates/sim/src/main.rs", "hostile"),
     ("docs/results/questions.md", "question"),
     ("python/ottla/testing/__init__.py", "answered"),
 ]
+# The file whose builders keep names such as `topic_is`. `words` counts each as the text "answers".
+BUILDERS = "crates/engine/src/error.rs"
 
 
 def comments() -> Iterator[words.Line]:
@@ -42,6 +39,8 @@ def unplain(lines: Iterator[words.Line]) -> Iterator[tuple[str, int, list[str]]]
     """The places with words of the list that nothing needs: file, line, words."""
     for path, number, line in lines:
         name = name_of(path)
+        if (name, line) == (BUILDERS, "answers"):
+            continue
         here = [word for word in words.found(line) if (name, word.lower().rstrip("s")) not in NEEDED]
         if here:
             yield name, number, here
@@ -68,17 +67,14 @@ def places(kind: str) -> list[tuple[str, int, list[str]]]:
 
 @pytest.mark.parametrize("kind", SOURCES)
 def test_sources_have_none_of_the_words(kind):
-    seen = [(name, number, here) for name, number, here in places(kind) if not name.startswith(NOT_YET)]
-    assert [f"{name}:{number}: {', '.join(here)}" for name, number, here in seen] == []
+    assert [f"{name}:{number}: {', '.join(here)}" for name, number, here in places(kind)] == []
 
 
 def test_exceptions_are_few_and_needed():
     assert len(NEEDED) <= 3
     for name, word in NEEDED:
         assert word in _read(name), f"{name} needs no exception"
-    seen = {name for kind in SOURCES for name, *_ in places(kind)}
-    for beginning in NOT_YET:
-        assert any(name.startswith(beginning) for name in seen), f"{beginning} is done: take it out of NOT_YET"
+    assert "fn topic_is(" in _read(BUILDERS), f"{BUILDERS} needs no exception"
 
 
 def test_the_words_are_seen():

@@ -1,9 +1,10 @@
-//! Our assignors against Kafka's own, for groups made up at random: `tests/conformance/README.md` says what stands in the file.
+//! Our assignors against Kafka's own, for random groups. The file is described in
+//! `tests/conformance/README.md`.
 //! `cargo test -p ottla-engine --test assignors -- --nocapture` prints the counts.
 //!
 //! `OTTLA_CORPUS=DIR` reads the corpus of another folder, which `tests/conformance/test_fresh.py` makes.
 
-// What stands outside the test functions is test all the same.
+// Code outside the test functions is test code too.
 #![allow(
     clippy::print_stdout,
     clippy::unwrap_used,
@@ -42,8 +43,9 @@ enum Different {
     Threw,
     /// A member got partitions of a topic that it did not subscribe to.
     Unsubscribed,
-    /// Not equal, and a member subscribed to nothing, or tells of partitions of a topic that it no longer subscribes to: some may have
-    /// been meant for it, and moved on or were withheld.
+    /// Not equal, and a member subscribed to nothing, or listed owned partitions of a topic that it
+    /// no longer subscribes to. Some partitions may have been meant for it, and moved on or were
+    /// withheld.
     Meant,
 }
 
@@ -212,7 +214,7 @@ impl Case {
         }
     }
 
-    /// The topics of which a member of a sticky assignor says that it had partitions.
+    /// The topics of the partitions that a member of a sticky assignor claims to have owned.
     fn told(&self, member: &Member) -> BTreeSet<Arc<str>> {
         let subscription = &member.subscription;
         match (self.assignor.as_str(), &subscription.user_data) {

@@ -735,8 +735,9 @@ fn a_value_tells_any_change_of_it() {
     assert_eq!(parse(b""), None);
 }
 
-/// A group of two. The first, whose polls commit, reads records 0 and 1 in generation 1, commits 2 and gives the partition up; the
-/// second reads the rest in generation 2, commits 4 as its application asks, and closes.
+/// A group of two. The first, whose polls commit, reads records 0 and 1 in generation 1, commits 2
+/// and revokes the partition; the second reads the rest in generation 2, commits 4 at its
+/// application's request, and closes.
 fn shared() -> Vec<(usize, Joint)> {
     let all = || vec![place()];
     let mut steps = vec![
@@ -811,7 +812,8 @@ fn a_partition_of_a_group_has_one_owner_who_goes_on_where_the_last_one_was() {
         steps[9].1 = Joint::Revoked(2, vec![place()]);
     });
     assert_eq!(too_soon, ["two-owners"]);
-    // The first was expelled, before or after that, is told so later, and joins the same generation.
+    // The first member was expelled, before or after that. It is notified later, and joins the same
+    // generation.
     for expelled_at in [8, 9] {
         let expelled = of_groups(|steps, _| {
             let early = steps.remove(11);
@@ -847,7 +849,8 @@ fn a_partition_of_a_group_has_one_owner_who_goes_on_where_the_last_one_was() {
         steps.retain(|(_, joint)| *joint != Joint::Given(place(), 3));
     });
     assert!(unread.contains(&"never-given"), "{unread:?}");
-    // It gave up in generation 1 what it gets back in generation 2: for that it need not have stopped.
+    // The member revoked in generation 1 what it gets back in generation 2: it need not have
+    // stopped for that.
     let needless = of_groups(|steps, _| {
         steps[10].1 = Joint::Assigned(2, vec![place()]);
         steps.truncate(11);
@@ -863,7 +866,7 @@ fn a_group_commits_what_was_given_and_asked_for() {
         steps.insert(sent, poll);
     });
     assert!(ahead.contains(&"ahead-commit"), "{ahead:?}");
-    // A commit of where it was told to read goes out again after the next seek.
+    // A commit of a position that the application sought may be sent after the next seek.
     let again = of_groups(|steps, _| {
         let sought = |to| (0, Joint::Sought(place(), to));
         let sent = (0, Joint::Sent(99, 1, vec![(place(), 50)]));
@@ -951,7 +954,8 @@ fn of_epochs(change: impl FnOnce(&mut Vec<(usize, Joint)>, &mut History)) -> Vec
 #[test]
 fn who_comes_to_an_epoch_has_let_go_what_others_get_in_it() {
     assert_eq!(of_epochs(|_, _| {}), [""; 0]);
-    // It is told of the partition before its former owner has returned from its listener, and that one comes to the epoch with it.
+    // The second member receives the partition before its former owner has returned from its
+    // listener, and the former owner comes to the epoch with it.
     let given = Joint::Assigned(2, vec![place()]);
     let too_soon = |epoch| {
         let given = given.clone();
@@ -1042,7 +1046,7 @@ fn whoever_read_what_is_lost_is_told_both_offsets() {
     let anew: Vec<_> = [(0, 0), (1, 1)].into_iter().chain(REWRITTEN).collect();
     let denied = [Seen::Denied(place()), from_there];
     assert_eq!(names(&truncated(&denied, &anew)), ["untold-truncation"]);
-    // Nobody knows where the logs part, and reading goes on where the policy says.
+    // No broker knows where the logs part, and the consumer reads on where the reset policy points.
     let unknown = [told(4, None), reset].concat();
     assert_eq!(names(&truncated(&unknown, &REWRITTEN)), [""; 0]);
 }

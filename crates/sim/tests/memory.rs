@@ -1,5 +1,5 @@
-//! R15: brokers that mean ill make clients neither panic, nor hang, nor keep more than their settings allow. What clients allocate
-//! is counted, and nothing else: their own code says that it runs.
+//! R15: with malicious brokers, clients neither panic, nor hang, nor keep more than their settings
+//! allow. Only the allocations of clients are counted: `meter` marks when their code runs.
 
 #![allow(clippy::panic, clippy::print_stdout, clippy::unwrap_used)]
 #![allow(unsafe_code, reason = "a global allocator cannot be had without")]
@@ -18,7 +18,8 @@ const ALL_SEEDS: u64 = 200;
 /// The settings of `Plan::keep_little`.
 const FRAME: usize = 1_310_720;
 const BUFFER: usize = 200_000;
-/// What a client may have in all: the largest frame, and twice what it buffers. Lies are smaller than the largest frame.
+/// What a client may have in all: the largest frame, and twice what it buffers. Malformed frames
+/// are smaller than the largest frame.
 const MOST: usize = FRAME + 2 * BUFFER;
 
 /// The system's allocator, which counts what clients have.
@@ -81,7 +82,8 @@ unsafe impl GlobalAlloc for Counting {
         let Some(whole) = padded(layout) else {
             return;
         };
-        // SAFETY: `alloc` gave this place out, so many bytes behind the start of the whole.
+        // SAFETY: `alloc` returned this place, which is `padding` bytes behind the start of the
+        // whole allocation.
         unsafe {
             let start = place.sub(padding(layout));
             if start.read() == 1 {
@@ -95,7 +97,8 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// The most that the clients of a seed had at once, for each of them; and how many lies they were told.
+/// The most that the clients of a seed had at once, for each of them; and how many malformed
+/// responses they received.
 fn peak(theme: Theme, seed: u64, plant: Option<Plant>) -> (usize, u64) {
     LIVE.set(0);
     PEAK.set(0);

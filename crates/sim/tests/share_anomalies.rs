@@ -282,7 +282,7 @@ fn what_is_told_of_an_acknowledgement_is_so_and_is_told_once_and_in_time() {
         second([begun(ErrorCode::NONE), never].concat()),
         ["ack-unresolved"]
     );
-    // Who dies is told nothing.
+    // A member that dies receives no results.
     let dies = vec![(2, 1, Shared::Died)];
     assert_eq!(second([begun(ErrorCode::NONE), dies].concat()), [""; 0]);
 }
@@ -295,7 +295,7 @@ fn whatever_brokers_claim_members_are_told_how_what_they_said_ended() {
         found.map(|it| it.name.to_owned()).collect()
     };
     let accept = AcknowledgeType::Accept;
-    // A broker claims more than anybody has room for.
+    // A broker claims more records than any client has space for.
     let claim = Shared::Acquired {
         wire: wire(0),
         reign: None,

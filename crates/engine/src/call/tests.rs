@@ -199,7 +199,7 @@ fn one_partition_that_fails_does_not_hide_the_others() {
     );
 }
 
-/// The answer of a leader: a producer for each partition, whose id is the partition's number plus 100.
+/// A leader's response: a producer for each partition, whose id is the partition's number plus 100.
 fn producers(asked: &script::Asked, code: ErrorCode) -> Response {
     let Request::DescribeProducers(request) = &asked.request else {
         panic!("not a DescribeProducers")
@@ -504,7 +504,7 @@ fn only_the_topics_that_were_sent_away_are_asked_for_again() {
     assert_eq!(found, [Ok(()), Ok(())]);
 }
 
-/// A call that only says where it goes: it asks for offsets, whatever the target.
+/// A call that only chooses its target. It requests offsets, whatever the target.
 #[derive(Debug)]
 struct To(Target);
 
@@ -627,7 +627,8 @@ fn a_coordinator_that_does_not_accept_the_client_ends_the_call() {
     assert_eq!(error.broker(), Some("b2:9092"));
 }
 
-/// A node that was killed is out of the view for a while, and coordinators are told from older knowledge.
+/// A killed node is missing from the metadata for a while, and FindCoordinator still returns it
+/// from older knowledge.
 #[test]
 fn a_coordinator_that_is_not_in_the_cluster_is_waited_for() {
     let mut script = admin(&[]);

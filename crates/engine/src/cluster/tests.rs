@@ -122,7 +122,7 @@ fn brokers_and_a_client_that_do_not_accept_each_other_make_waiting_hopeless() {
         error.message(),
         "no broker could be reached: boot:1: its certificate has expired"
     );
-    // The same after connections that worked, once every broker says so.
+    // The result is the same after connections that worked, once every broker refuses the client.
     let mut script = admin(&[]);
     let wanted = vec![("t".into(), 0, 0)];
     ask(&mut script, ListOffsets { wanted }, 60);
@@ -216,7 +216,7 @@ fn an_idle_connection_is_closed_and_made_again_when_it_is_needed() {
     offsets(&mut script, 600);
     let asked = script.run();
     assert_eq!(asked.len(), 1);
-    // What waits for its answer is not idle.
+    // A link whose request has no response yet is not idle.
     script.pass(Duration::from_secs(100));
     assert!(script.connected().contains(&"b1"));
     script.answer(
@@ -565,7 +565,7 @@ fn a_connection_that_was_misrouted_leads_back_to_the_bootstrap_servers() {
     );
 }
 
-/// A user that one broker does not know yet is no reason to give up the others.
+/// One broker that does not know the user yet is no reason to close the connections to the others.
 #[test]
 fn one_broker_that_refuses_the_client_does_not_take_the_others_down() {
     let mut script = admin(&[]);
@@ -752,7 +752,8 @@ fn what_is_no_old_broker_is_asked_again_after_a_pause() {
     assert_eq!(failed.count(), 1, "one warning a minute: {said:?}");
 }
 
-/// Its first answer is lost as it stops, and so is the probe's connection: it is of today all the same.
+/// The broker stops: its first response is lost, and the connection of the probe breaks. It is
+/// still a current broker.
 #[test]
 fn a_newer_broker_that_once_looked_old_is_not_taken_for_one() {
     for then in [None, Some(Evidence::Proven(Era::V0_9))] {
@@ -866,7 +867,7 @@ fn what_looked_old_for_a_short_time_is_probed_again_when_another_broker_is_not()
     assert_eq!(dialled(&mut script).unwrap().1, Approach::Probe);
 }
 
-/// Brokers since 4.0 close connections on what a probe asks for.
+/// Brokers since 4.0 close the connection when they receive the requests of a probe.
 #[test]
 fn a_broker_that_closes_on_a_probe_is_asked_next_time() {
     let mut script = beside_an_old_broker();
@@ -955,7 +956,7 @@ fn a_broker_that_the_settings_call_too_old_to_authenticate_is_given_up_at_once()
         None,
         "nothing can be found out at once"
     );
-    // Nor does a broker that has told its versions once become an old one.
+    // A broker that has returned its versions once does not become an old one either.
     let mut script = admin(&[&plain[..], &[("broker.version.fallback", "0.9.0")]].concat());
     ask(&mut script, ListTopics, 60);
     let (link, _) = succeeds(&mut script, versions());

@@ -102,7 +102,7 @@ fn a_broker_that_is_not_the_one_meant_refuses() {
         .handle_bytes(now, &mut answer(&versions(0, 5), 5, 0))
         .unwrap();
     assert!(matches!(accepted.poll_heard(), Some(Heard::Ready(_))));
-    // One that does not know the question is asked in a way that it knows.
+    // A broker that does not know this version of the request gets one that it knows.
     let mut old = meant();
     old.handle_bytes(now, &mut answer(&versions(35, 3), 0, 0))
         .unwrap();
@@ -337,7 +337,7 @@ const VERSIONS_0: (i16, i16) = (18, 0);
 const OFFSETS: (i16, i16) = (2, 0);
 const GROUPS: (i16, i16) = (16, 0);
 
-/// A probe whose first `answered` requests were answered.
+/// A probe whose first `answered` requests got their responses.
 fn probing(now: Instant, answered: i32) -> Connection {
     let mut connection = approaching(now, Approach::Probe);
     assert_eq!(asks(&mut connection), Some(OFFSETS));
@@ -402,7 +402,7 @@ fn a_probe_of_a_newer_broker_ends_with_its_versions() {
     assert!(connection.is_ready());
 }
 
-/// The third answer would have come as late as the two before it.
+/// The third response would have been as late as the two before it.
 #[test]
 fn silence_on_a_slow_way_proves_nothing() {
     for (each, proof) in [(400, Some(Evidence::Proven(Era::V0_9))), (900, None)] {
@@ -426,20 +426,20 @@ fn silence_on_a_slow_way_proves_nothing() {
 #[test]
 fn what_may_be_a_fault_proves_nothing() {
     let now = start();
-    // Closed at the first and at the last request, or in the middle of an answer.
+    // Closed at the first and at the last request, or in the middle of a response.
     for (answered, in_answer) in [(0, false), (2, false), (0, true), (1, true), (2, true)] {
         let error = probing(now, answered).closed(in_answer);
         assert_eq!(error.evidence(), None, "{answered} {in_answer}: {error}");
         assert_eq!(error.kind(), Kind::Unreachable);
     }
-    // Silence to what every old broker answers.
+    // No response to a request to which every old broker responds.
     for answered in 0..2 {
         let mut connection = probing(now, answered);
         assert_eq!(connection.next_timeout(), Some(now + SETUP));
         let error = connection.handle_timeout(now + SETUP).unwrap_err();
         assert_eq!(error.evidence(), None, "{error}");
     }
-    // Bytes that are no answer.
+    // Bytes that are not a response.
     for answered in 0..3 {
         let mut bytes = BytesMut::from(&[0, 0, 0, 5, 0, 0, 0, answered, 7][..]);
         let mut connection = probing(now, i32::from(answered));
@@ -505,7 +505,7 @@ fn where_authentication_is_wanted_that_0_9_does_not_know_no_broker_is_probed() {
     }
 }
 
-/// Says `hello`, answers a challenge with itself in capitals, and is done at `welcome`.
+/// Sends `hello`, responds to a challenge with its text in capitals, and is done at `welcome`.
 #[derive(Debug)]
 struct Shouting {
     name: &'static str,

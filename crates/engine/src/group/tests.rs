@@ -55,7 +55,7 @@ fn member(pairs: &[(&'static str, &'static str)]) -> Member {
     script
 }
 
-/// Answers FindCoordinator, and gives what else is asked, without fetches and lookups.
+/// Respond to FindCoordinator, and return the other requests without fetches and lookups.
 fn asked(script: &mut Member) -> Vec<Asked> {
     let all = script.run();
     found(script, all)
@@ -194,12 +194,13 @@ fn answer_commit(script: &mut Member, commit: &Asked, code: ErrorCode) {
     script.answer(commit, Response::OffsetCommit(answer));
 }
 
-/// Answers an OffsetFetch: partition `n` was committed at `10 + n`.
+/// Respond to an OffsetFetch: partition `n` was committed at `10 + n`.
 fn answer_offsets(script: &mut Member, fetch: &Asked) {
     answer_offsets_with(script, fetch, ErrorCode::NONE, ErrorCode::NONE);
 }
 
-/// Answers an OffsetFetch as [`answer_offsets`] does, with an error of the group or of each partition.
+/// Respond to an OffsetFetch as [`answer_offsets`] does, with an error of the group or of each
+/// partition.
 fn answer_offsets_with(script: &mut Member, fetch: &Asked, whole: ErrorCode, each: ErrorCode) {
     let Request::OffsetFetch(request) = &fetch.request else {
         panic!("{fetch:?}")
@@ -232,7 +233,7 @@ fn answer_offsets_with(script: &mut Member, fetch: &Asked, whole: ErrorCode, eac
     script.answer(fetch, Response::OffsetFetch(answer));
 }
 
-/// Tells listeners everything there is to tell.
+/// Run the listeners for all pending changes.
 fn tell(script: &mut Member) -> Vec<Rebalance> {
     let mut told = Vec::new();
     while let Some(change) = script.engine.take_rebalance(script.now) {
@@ -363,7 +364,7 @@ fn a_heartbeat_passes_a_fetch_that_waits() {
     assert!(only(passed(&mut script, 3_000)).link == heartbeat.link);
 }
 
-/// A stable member whose heartbeat gets this answer.
+/// A stable member whose heartbeat gets this response.
 fn heard(pairs: &[(&'static str, &'static str)], code: ErrorCode) -> Member {
     let mut script = stable(pairs, &[0, 1]);
     let heartbeat = only(passed(&mut script, 3_000));
@@ -464,7 +465,7 @@ fn a_cooperative_rebalance_gives_up_only_what_moves() {
     script.engine.told_rebalance(script.now);
     assert_eq!(tell(&mut script), [Rebalance::Assigned(Vec::new())]);
     assert_eq!(positions(&script), [(1, Some(11))]);
-    // What was given up is assigned by the rebalance that follows.
+    // The revoked partition is assigned by the rebalance that follows.
     let commit = only(poll(&mut script));
     answer_commit(&mut script, &commit, ErrorCode::NONE);
     assert!(matches!(

@@ -436,7 +436,8 @@ fn settings_that_give_secrets_away_or_lack_some_are_refused() {
     }
 }
 
-/// Java's clients loaded what `sasl.jaas.config` names, and so ran what a directory far away told them.
+/// Java's clients loaded the classes that `sasl.jaas.config` names, and so ran code from a remote
+/// directory server.
 ///
 /// Rule: CVE-2023-25194, CVE-2025-27818, CVE-2025-27819.
 #[test]

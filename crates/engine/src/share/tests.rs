@@ -46,7 +46,7 @@ fn subscribed(pairs: &[(&'static str, &'static str)]) -> Member {
     script
 }
 
-/// Answers FindCoordinator, and gives what else is asked.
+/// Respond to FindCoordinator, and return the other requests.
 fn asked(script: &mut Member) -> Vec<Asked> {
     let all = script.run();
     found(script, all)
@@ -150,7 +150,7 @@ fn batch(first: i64, records: usize) -> Vec<u8> {
     bytes
 }
 
-/// What an answer says of one partition: ten records, of which these were acquired.
+/// A row of a response for one partition: ten records, of which these were acquired.
 fn row(partition: i32, acquired: &[(i64, i64, i16)]) -> PartitionData {
     let ranges = acquired.iter().map(|(first, last, count)| AcquiredRecords {
         first_offset: *first,
@@ -202,7 +202,7 @@ fn answer_acknowledge(script: &mut Member, asked: &Asked, partitions: &[(i32, Er
     script.answer(asked, Response::ShareAcknowledge(answer));
 }
 
-/// What an acknowledgement says: partition, first and last offset, type.
+/// The content of an acknowledgement: partition, first and last offset, type.
 fn said(asked: &Asked) -> Vec<(i32, i64, i64, i8)> {
     let mut all = Vec::new();
     match &asked.request {
@@ -526,7 +526,8 @@ fn a_lost_answer_leaves_the_fate_unknown_and_opens_a_new_session() {
     script.cut(sent.link);
     let error = error_of(script.engine.take_commit(id));
     assert_eq!(error.kind(), Kind::OutcomeUnknown, "{error}");
-    // What was not said of records of the old session does not count, which is told and not guessed.
+    // A later acknowledgement of records of the old session does not count, and the error reports
+    // that.
     script
         .engine
         .acknowledge(acquired.lock, (2, 4), AcknowledgeType::Accept)

@@ -21,7 +21,7 @@ type Client = Script<Admin>;
 const ID: Uuid = Uuid([7; 16]);
 const SECOND: Duration = Duration::from_secs(1);
 
-/// What a broker asks for, every ten seconds.
+/// The subscription of a broker: a push every ten seconds.
 fn wanted() -> GetTelemetrySubscriptionsResponse {
     GetTelemetrySubscriptionsResponse {
         client_instance_id: ID,
@@ -33,7 +33,7 @@ fn wanted() -> GetTelemetrySubscriptionsResponse {
     }
 }
 
-/// A client that was asked what its brokers want, and the question.
+/// A client, and its request for the metrics that its brokers want.
 fn asked(pairs: &[(&'static str, &'static str)]) -> (Client, Asked) {
     let mut script = Script::new(Engine::admin(config(Role::Admin, pairs), 7));
     script.telemetry = true;
@@ -294,7 +294,7 @@ fn a_close_waits_for_the_push_that_is_on_its_way_and_sends_the_last_behind_it() 
     answer_push(&mut script, &first, ErrorCode::NONE);
     let last = one(script.run());
     assert!(push(&last).terminating);
-    // Its connection breaks: nobody is left to tell.
+    // Its connection breaks: no broker is left to notify.
     script.cut(last.link);
     assert!(!script.engine.is_leaving());
 }
@@ -373,7 +373,7 @@ fn senseless_answers_are_bounded() {
     assert!(script.pass(149 * SECOND).is_empty());
     assert_eq!(script.pass(302 * SECOND).len(), 1);
 
-    // An answer to nothing, and one of the wrong kind.
+    // A response without a request, and one of the wrong kind.
     let (mut script, first) = pushed(wanted());
     answer(&mut script, &first, wanted());
     assert!(script.pass(100 * SECOND).is_empty());
@@ -439,7 +439,7 @@ fn a_client_that_is_not_to_push_neither_asks_nor_has_an_id() {
     assert!(error.message().contains("enable.metrics.push"), "{error}");
 }
 
-/// A null array in this answer has brought other clients down before they had authenticated.
+/// A null array in this response has crashed other clients before they had authenticated.
 #[test]
 fn arrays_that_lie_about_their_length_are_errors_of_the_connection() {
     let before_codecs = [

@@ -1,4 +1,5 @@
-//! Groups and transactions: whom they are asked of, and what the answers of old and new brokers mean.
+//! Groups and transactions: which brokers get the requests, and what the responses of old and new
+//! brokers mean.
 
 use std::sync::Arc;
 
@@ -286,7 +287,7 @@ fn groups_of_the_consumer_protocol_are_described_with_their_epochs_and_targets()
     );
 }
 
-/// KIP-1043: old brokers call it dead, new ones answer with an error.
+/// KIP-1043: old brokers describe the group as dead, new brokers respond with an error.
 #[test]
 fn a_group_that_does_not_exist_is_said_by_old_and_new_brokers_alike() {
     for version in [5, 6] {

@@ -74,7 +74,7 @@ fn a_call_that_only_a_broker_can_answer_that_refuses_fails_at_once() {
     assert_eq!(error.broker(), Some("b1:9092"));
     assert!(!error.is_retriable());
     assert!(error.message().contains("the password is wrong"), "{error}");
-    // What others can answer is answered.
+    // Requests that other brokers can serve get their responses.
     let id = ask(&mut script, ListTopics, 10);
     script.run();
     assert!(matches!(script.engine.take_answer(&id), Some(Ok(_))));

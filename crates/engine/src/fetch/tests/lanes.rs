@@ -1,4 +1,4 @@
-//! Which connection asks for what.
+//! Which connection sends which requests.
 
 use super::*;
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::*;
 
-/// The metric of this name and these tags beside the client's.
+/// The metric of this name, with these tags next to the client's.
 fn value(script: &mut Reader, name: &str, tags: &[&str]) -> f64 {
     let all = script.engine.metrics(script.now);
     let mut found = all.iter().filter(|metric| {

@@ -58,7 +58,7 @@ fn batch(base: i64, count: i64) -> Bytes {
     bytes.into()
 }
 
-/// Everything that was told, as a person reads it.
+/// The texts of all events that the observer received.
 fn told(script: &mut Reader) -> Vec<String> {
     let observer = script.engine.observer();
     std::iter::from_fn(|| observer.poll())
@@ -90,7 +90,7 @@ fn fetched(asked: &[Asked]) -> Vec<(i32, i64)> {
     rows
 }
 
-/// Answers all ListOffsets requests with this offset.
+/// Respond to all ListOffsets requests with this offset.
 fn find(script: &mut Reader, asked: &[Asked], offset: i64) {
     for asked in asked {
         if matches!(asked.request, Request::ListOffsets(_)) {
@@ -465,7 +465,7 @@ fn consumers_of_a_process_have_the_same_part_of_its_bytes_each() {
     assert_eq!(most(&second.run()[0]), 400 / 4 / 2 / 4);
     assert_eq!(most(&third.run()[0]), 400 / 4 / 2 / 4);
     assert_eq!(most(&fourth.run()[0]), 400 / 4 / 2 / 4);
-    // What the first one holds is more than its part now: it asks for nothing until that is taken.
+    // The first one holds more than its share now: it requests nothing until that is taken.
     reply(&mut first, &asked[0], ErrorCode::NONE, &[large]);
     assert!(first.run().is_empty());
     first.engine.take(first.now).unwrap();

@@ -1,4 +1,4 @@
-//! Consumers and brokers before 0.10.1, whose answers have no bound of their own.
+//! Consumers and brokers before 0.10.1, whose responses have no bound of their own.
 
 use super::*;
 use crate::api::Versions;

@@ -19,7 +19,7 @@ fn rack(asked: &Asked) -> &str {
     }
 }
 
-/// Answers that the broker `node` is nearer.
+/// Respond that the broker `node` is nearer.
 fn send_to(script: &mut Reader, asked: &Asked, node: i32) {
     let Request::Fetch(request) = &asked.request else {
         panic!("not a Fetch")
@@ -51,7 +51,8 @@ fn one(mut asked: Vec<Asked>) -> Asked {
     asked.remove(0)
 }
 
-/// The first fetch, which the leader answered with the nearer broker 2, and the fetch that follows from it.
+/// The first fetch, to which the leader responded with the nearer broker 2, and the fetch that
+/// follows from it.
 fn sent_on(pairs: &[(&'static str, &'static str)]) -> (Reader, Asked) {
     let mut script = in_a_rack(pairs);
     let first = one(script.run());
@@ -114,7 +115,7 @@ fn a_replica_that_cannot_be_reached_stops_nothing() {
     let first = one(script.run());
     script.dead.push("b2".to_owned());
     send_to(&mut script, &first, 2);
-    // Were the leader told the rack again, it would say the same again.
+    // With the rack in the request, the leader would name the same replica again.
     let second = one(script.run());
     assert_eq!((script.address(second.link), rack(&second)), ("b1", ""));
     reply(&mut script, &second, ErrorCode::NONE, &[batch(10, 5)]);
@@ -141,7 +142,7 @@ fn brokers_cannot_send_the_client_to_and_fro() {
     send_to(&mut script, &second, 1);
     let third = one(script.run());
     assert_eq!((script.address(third.link), rack(&third)), ("b1", ""));
-    // Nor may a leader that is not told the rack.
+    // A leader may not do that either if the request has no rack.
     send_to(&mut script, &third, 2);
     let fourth = one(script.run());
     assert_eq!((script.address(fourth.link), rack(&fourth)), ("b1", ""));

@@ -1,4 +1,4 @@
-//! Fetch sessions: what requests leave out, what answers leave out, and how both begin again.
+//! Fetch sessions: what requests leave out, what responses leave out, and how both begin again.
 
 use ottla_protocol::ApiKey;
 use ottla_protocol::messages::ApiVersionsResponse;
@@ -63,7 +63,7 @@ fn forgotten(asked: &Asked) -> Vec<i32> {
     rows.copied().collect()
 }
 
-/// An answer with these partitions' records.
+/// A response with these partitions' records.
 fn told_of(rows: &[(i32, &[Bytes])]) -> FetchResponse {
     let rows = rows.iter().map(|(partition_index, records)| PartitionData {
         partition_index: *partition_index,
@@ -91,7 +91,7 @@ fn tell(script: &mut Reader, asked: &Asked, session_id: i32, rows: &[(i32, &[Byt
     script.answer(asked, Response::Fetch(answer));
 }
 
-/// An answer without a row.
+/// A response without a row.
 fn say_nothing(script: &mut Reader, asked: &Asked, answer: FetchResponse) {
     script.answer(asked, Response::Fetch(answer));
 }
@@ -338,7 +338,8 @@ fn what_was_told_of_a_log_holds_for_whoever_reads_it_next() {
     script.answer(&asked, Response::Fetch(answer));
     let asked = one(script.run());
     assert_eq!(end_of(&script, 1), 30);
-    // Assigned anew meanwhile, with nothing known of it; the broker tells its end only when that moves on.
+    // The partition was assigned again meanwhile, and nothing is known of it. The broker reports
+    // the partition's end only when it moves on.
     let wanted = [("t".into(), 1, Start::Offset(12))];
     script.engine.assign(script.now, wanted).unwrap();
     let other = one(script.run());

@@ -53,7 +53,7 @@ fn deny(script: &mut Reader, asked: &Asked) {
     reply(script, asked, ErrorCode::OFFSET_OUT_OF_RANGE, &[]);
 }
 
-/// Answers where the log begins, after the pause, and gives the fetch that follows.
+/// Respond with the beginning of the log, after the pause, and return the fetch that follows.
 fn begins_at(script: &mut Reader, beginning: i64) -> Vec<Asked> {
     let asked = one(script.pass(Duration::from_secs(2)));
     assert_eq!(searched(std::slice::from_ref(&asked)), [(0, EARLIEST)]);
@@ -61,7 +61,7 @@ fn begins_at(script: &mut Reader, beginning: i64) -> Vec<Asked> {
     script.run()
 }
 
-/// As brokers before 0.10.1 answer, or all others.
+/// Respond as brokers before 0.10.1 do, or as all others.
 fn reply_beginning(script: &mut Reader, asked: &Asked, beginning: i64) {
     if asked.version > 0 {
         return reply_offsets(script, asked, ErrorCode::NONE, beginning);
@@ -238,7 +238,7 @@ fn a_pause_during_a_doubt_ends_it() {
     let lookup = one(script.pass(Duration::from_secs(2)));
     let now = script.now;
     script.engine.set_paused(now, "t", 0, true).unwrap();
-    // What is answered meanwhile is of no use any more.
+    // A response that arrives meanwhile is of no use any more.
     reply_beginning(&mut script, &lookup, 50);
     assert!(script.pass(Duration::from_secs(60)).is_empty());
     let now = script.now;

@@ -1,4 +1,4 @@
-//! What goes wrong: what is raised, what is only told, and what goes on meanwhile.
+//! Errors: which are raised, which are only reported, and what goes on meanwhile.
 
 use super::*;
 use crate::change::Change;
@@ -122,7 +122,7 @@ fn an_outage_after_the_first_contact_raises_nothing() {
     let again = warnings_of(&mut script, "b2:9092");
     assert_eq!(again.len(), 1, "one more after a minute: {again:?}");
     assert!(again[0].contains("connection refused"), "{again:?}");
-    // It still says why a position is not known.
+    // The engine still reports why a position is not known.
     let error = script.engine.partition_delay("t", 0).unwrap();
     assert_eq!(error.kind(), Kind::Unreachable);
     script.dead.clear();

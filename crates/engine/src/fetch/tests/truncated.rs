@@ -14,7 +14,7 @@ use crate::api::{HIGHEST, Versions};
 /// The epoch of the records that [`batch`] makes.
 const EPOCH: i32 = 4;
 
-/// What brokers of Kafka 2.4 to 2.6 speak: a Fetch does not tell them the epoch of what was read.
+/// The versions of Kafka 2.4 to 2.6: Fetch requests do not have the epoch of the last record read.
 fn without_diverging() -> Versions {
     let rows = HIGHEST
         .iter()
@@ -65,7 +65,7 @@ fn one(mut asked: Vec<Asked>) -> Asked {
     asked.remove(0)
 }
 
-/// The leader epoch that a Fetch of one partition tells, and that of the record before its offset.
+/// The leader epoch in a Fetch of one partition, and the epoch of the record before its offset.
 fn epochs(asked: &Asked) -> (i32, i32) {
     let Request::Fetch(request) = &asked.request else {
         panic!("not a Fetch: {asked:?}")
@@ -74,7 +74,7 @@ fn epochs(asked: &Asked) -> (i32, i32) {
     (row.current_leader_epoch, row.last_fetched_epoch)
 }
 
-/// The leader epoch that an OffsetForLeaderEpoch of one partition tells, and the one that it asks for.
+/// The leader epoch in an OffsetForLeaderEpoch of one partition, and the epoch that it requests.
 fn checked(asked: &Asked) -> (i32, i32) {
     let Request::OffsetForLeaderEpoch(request) = &asked.request else {
         panic!("not an OffsetForLeaderEpoch: {asked:?}")
@@ -84,7 +84,7 @@ fn checked(asked: &Asked) -> (i32, i32) {
     (row.current_leader_epoch, row.leader_epoch)
 }
 
-/// The leader of the only partition says that the epoch asked for ends there.
+/// The leader of the only partition responds that the requested epoch ends there.
 fn ends(
     script: &mut Reader,
     asked: &Asked,

@@ -1,4 +1,5 @@
-//! What hostile members can do: nothing to others. That honest groups are assigned as by Kafka is tested in `tests/assignors.rs`.
+//! Malformed members do no harm to others. That valid groups are assigned as by Kafka is tested in
+//! `tests/assignors.rs`.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -34,14 +35,15 @@ fn member(id: &str, topics: &[&str], owned: &[i32]) -> Member {
     member
 }
 
-/// Topic `t` with so many partitions.
+/// Topic `t` with `count` partitions.
 fn topics(count: usize) -> Topics {
     let mut topics = Topics::default();
     topics.insert("t".into(), vec![Vec::new(); count]);
     topics
 }
 
-/// Every partition that somebody may have is with one of these, except what a cooperative owner has yet to give up.
+/// Every partition that a member may have is assigned to one of these members, unless a cooperative
+/// owner has yet to revoke it.
 fn check(name: &str, members: &[Member], count: i32, assigned: &Assignments) {
     let mut given = BTreeSet::new();
     for member in members {

@@ -49,7 +49,7 @@ fn reply(script: &mut Member, id: QuestionId, reply: Result<Reply, Error>) -> Ve
     asked(script)
 }
 
-/// What the member asks when its assignor has said what it tells.
+/// The JoinGroup that the member sends once its assignor has returned this user data.
 fn joining(script: &mut Member, user_data: Option<&'static [u8]>) -> Asked {
     assert!(poll(script).is_empty(), "it asks its assignor first");
     let (id, asked) = question(script);
@@ -73,7 +73,7 @@ fn subscribed(owned: &[i32], generation: i32) -> Bytes {
     subscription.encode().unwrap()
 }
 
-/// The leader's question, after a join by these members.
+/// What the leader requests of its assignor, after a join by these members.
 fn leading(script: &mut Member, members: &[(&str, Bytes)]) -> (QuestionId, Question) {
     let join = joining(script, None);
     answer_join(script, &join, "me", members);

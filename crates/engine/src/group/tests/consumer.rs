@@ -250,7 +250,7 @@ fn what_is_assigned_elsewhere_is_committed_given_up_and_then_acknowledged() {
     assert_eq!(positions(&script), [(1, Some(11))]);
     let acknowledgement = only(asked(&mut script));
     assert_eq!(owned(&acknowledgement), Some(vec![(T, vec![1])]));
-    // What another member gave up comes with the epoch of the new assignment.
+    // A partition that another member revoked comes with the epoch of the new assignment.
     assign(&mut script, &acknowledgement, 4, Some(&[(T, &[1])]));
     assert!(asked(&mut script).is_empty(), "it has heard that already");
     assert!(tell(&mut script).is_empty(), "nothing has changed");
@@ -437,7 +437,7 @@ fn who_leaves_while_it_joins_says_so() {
     refuse(&mut script, &leave, ErrorCode::UNKNOWN_MEMBER_ID);
     assert!(asked(&mut script).is_empty() && !script.engine.is_leaving_group());
     assert!(tell(&mut script).is_empty());
-    // Who never joined has nobody to tell.
+    // A member that never joined has no coordinator to notify.
     let mut script = member(CONSUMER);
     script.engine.leave_group(script.now, deadline);
     assert!(poll(&mut script).is_empty() && !script.engine.is_leaving_group());
@@ -566,7 +566,7 @@ fn committed_offsets_are_asked_for_with_the_epoch() {
     assert_eq!(positions(&script), [(0, Some(10))]);
 }
 
-/// Tells listeners everything, and gives what was assigned and what was given up.
+/// Run the listeners for all pending changes, and return what was assigned and what was revoked.
 fn changes(script: &mut Member) -> Vec<Rebalance> {
     let none = Rebalance::Assigned(Vec::new());
     let mut told = tell(script);
@@ -655,7 +655,8 @@ fn another_subscription_is_said_at_once() {
     assert_eq!(tell(&mut script), [Rebalance::Assigned(added)]);
     let (acknowledgement, _) = beats(asked(&mut script));
     assign(&mut script, &only(acknowledgement), 4, None);
-    // What is wanted no more goes with the next poll, whoever hears of it first.
+    // The next poll revokes the partitions of a topic that is no longer wanted, whether or not the
+    // coordinator knows that already.
     let names = BTreeSet::from([Arc::from("t")]);
     subscribe(&mut script, Selection::Names(names));
     let (heartbeat, _) = beats(asked(&mut script));
@@ -779,7 +780,7 @@ fn auto_takes_what_the_cluster_has_and_says_so() {
         let said = told(&mut script);
         assert!(said.contains(&format!("group.protocol={chosen}")), "{said}");
     }
-    // Brokers that tell no features are too old.
+    // Brokers that report no features are too old.
     let mut script = member(AUTO);
     let join = first_join(&mut script);
     assert!(matches!(join.request, Request::JoinGroup(_)), "{join:?}");

@@ -54,7 +54,7 @@ fn callers_are_who_the_last_assignment_made_them() {
     assert_eq!(who(&script), (-1, String::new()));
 }
 
-/// A member whose listener commits while it is told what is revoked; gives the commit.
+/// A member whose listener commits while partitions are revoked, and the commit.
 fn committing_listener(pairs: &[(&'static str, &'static str)], leaves: bool) -> (Member, Asked) {
     let mut script = stable(pairs, &[0]);
     if leaves {
@@ -175,7 +175,7 @@ fn a_subscription_during_a_leave_stays() {
 
 #[test]
 fn a_leave_that_takes_too_long_is_cut_short() {
-    // Before, while and after listeners are told.
+    // Before, during and after the calls of the listeners.
     for step in 0..3 {
         let mut script = stable(BY_HAND, &[0]);
         let deadline = script.now + Duration::from_secs(1);

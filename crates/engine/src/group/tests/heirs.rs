@@ -18,7 +18,8 @@ fn subscription(owned: &[TopicPartition]) -> Bytes {
     told.encode().unwrap()
 }
 
-/// Takes the place of a leader that assigned; gives the question what that was, in which the member itself got partition 0.
+/// Become the leader after another leader has assigned partitions, partition 0 to the member
+/// itself. Returns the DescribeGroups request for that assignment.
 fn heir(script: &mut Member) -> Asked {
     let join = only(poll(script));
     let Request::JoinGroup(request) = &join.request else {
@@ -49,7 +50,7 @@ fn heir(script: &mut Member) -> Asked {
     all.remove(0)
 }
 
-/// Says that the other member has these partitions.
+/// Respond that the other member has these partitions.
 fn describe(script: &mut Member, question: &Asked, state: &str, others: Bytes) {
     let row = |id: &str, member_assignment: Bytes| DescribedGroupMember {
         member_id: id.into(),
@@ -109,7 +110,8 @@ fn a_leader_that_is_not_told_what_members_have_goes_on() {
 
 #[test]
 fn what_nobody_gave_up_in_time_is_shared_out_anew() {
-    // The other owns both partitions, and is to give one up; or says that it owns one that does not exist.
+    // The other member owns both partitions and has to revoke one; or it claims partitions that do
+    // not exist.
     for (owned, waits) in [(&[0, 1][..], true), (&[7, -3], false)] {
         let own = [
             ("max.poll.interval.ms", "20000"),

@@ -1,9 +1,11 @@
-//! What a member of the consumer protocol owns, and when the coordinator hears of it (KIP-848).
+//! What a member of the consumer protocol owns, and when it reports that to the coordinator
+//! (KIP-848).
 
 use super::consumer::*;
 use super::*;
 
-/// A member of epoch 3 that has told its listener of partition 0, which goes to another one, and the listener's commit of it.
+/// A member of epoch 3 whose listener was called for partition 0, which goes to another member, and
+/// the listener's commit of it.
 fn revoked_with_a_commit(pairs: &[(&'static str, &'static str)]) -> (Member, CommitId, Asked) {
     let mut script = settled(pairs, &[0, 1]);
     let heartbeat = next_beat(&mut script);
@@ -69,7 +71,8 @@ const SHORT: &[(&str, &str)] = &[
     ("max.poll.interval.ms", "20000"),
 ];
 
-/// Answers heartbeats while time passes, and callers poll, up to the one that declares what is owned.
+/// Respond to heartbeats while time passes and callers poll, up to the heartbeat that declares the
+/// owned partitions.
 fn declared(script: &mut Member) -> Vec<(Uuid, Vec<i32>)> {
     for _ in 0..40 {
         let mut all = poll(script);
@@ -181,7 +184,7 @@ fn what_comes_for_what_was_given_up_is_what_is_assigned_by_then() {
     assert_eq!(owned(&acknowledgement), Some(Vec::new()));
 }
 
-/// A static member leaves for a while, which gets this answer; gives what it asks next.
+/// A static member leaves for a while and gets this response. Returns the requests that follow.
 fn frees_its_instance(script: &mut Member, leave: &Asked, code: ErrorCode, id: &str) -> Vec<Asked> {
     assert_eq!(
         (beat(leave).member_epoch, &*beat(leave).member_id),
@@ -245,7 +248,7 @@ fn a_static_member_whose_request_to_join_was_not_answered_frees_its_instance() {
 
 #[test]
 fn a_commit_without_an_answer_is_not_repeated_by_a_later_membership() {
-    // The member was fenced, and has joined anew.
+    // The member was fenced, and has joined again.
     let mut script = settled(CONSUMER, &[0]);
     let id = commit_at(&mut script, 1, 60);
     let commit = only(asked(&mut script));
@@ -327,7 +330,7 @@ fn later_commits_do_not_defer_the_end_of_one_whose_epoch_never_comes() {
     }
 }
 
-/// Whether a heartbeat declares everything, so that its answer tells all that is assigned.
+/// Whether a heartbeat declares everything, so that its response has the whole assignment.
 fn is_full(asked: &Asked) -> bool {
     let request = beat(asked);
     let has_topics = request.subscribed_topic_names.is_some();
@@ -344,7 +347,8 @@ fn what_is_told_to_nobody_in_answer_to_a_stray_heartbeat_is_asked_for() {
     let heartbeat = only(heartbeats);
     assert!(is_full(&heartbeat));
     assign(&mut script, &heartbeat, 3, Some(&[(T, &[0])]));
-    // The coordinator gets the first one only now, and assigns another partition in the answer to it.
+    // The coordinator receives the first one only now, and assigns another partition in its
+    // response.
     let heartbeat = next_beat(&mut script);
     assert!(is_full(&heartbeat));
     assign(&mut script, &heartbeat, 3, Some(&[(T, &[0, 1])]));

@@ -55,7 +55,8 @@ fn about_offsets(script: &mut Member) -> Vec<Asked> {
     all
 }
 
-/// Answers a search: of partition 0 this offset, of partition 1 what a broker says that finds nothing.
+/// Respond to an OffsetFetch: partition 0 has this offset, partition 1 has the error of a broker
+/// that finds no offset.
 fn tell_found(script: &mut Member, fetch: &Asked, offset: i64) {
     let Request::OffsetFetch(request) = &fetch.request else {
         panic!("{fetch:?}")
@@ -136,7 +137,7 @@ fn what_zookeeper_does_not_keep_is_refused() {
 fn brokers_without_zookeeper_are_named() {
     let row = |&(api, max_version): &(ottla_protocol::ApiKey, i16)| ApiVersion {
         api_key: api.as_i16(),
-        // As of brokers from 4.0 on.
+        // As of brokers since 4.0.
         min_version: i16::from(api == ottla_protocol::ApiKey::OffsetCommit) * 2,
         max_version,
         ..Default::default()

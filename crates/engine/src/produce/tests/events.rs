@@ -1,4 +1,4 @@
-//! What is told of batches while they are on their way, and who could look again.
+//! The events of batches while they are on their way, and which callers have to look again.
 
 use super::*;
 use crate::change::Change;
@@ -81,7 +81,7 @@ fn records_that_were_given_up_are_told_with_what_is_known_of_them() {
             Observed::BatchFailed { records, cause } => {
                 Some((records, cause.partition(), cause.written()))
             }
-            // Numbers begin anew after the refused one.
+            // Sequence numbers begin again after the refused batch.
             Observed::ProducerIdentified { epoch: 1, .. } => None,
             other => panic!("{other:?}"),
         })

@@ -39,8 +39,9 @@ fn connections(script: &Sender) -> usize {
     connected.iter().filter(|host| **host == "b1").count()
 }
 
-/// Answers each request in the order of sending, and returns the connections that were used. Of a partition, batches that are under
-/// way together share one, and their numbers have no gap.
+/// Respond to each request in the order of sending, and return the connections that were used.
+/// Batches of a partition that are in flight together share one connection, and their sequence
+/// numbers have no gap.
 fn answer_all(script: &mut Sender, next: &mut BTreeMap<i32, i32>) -> BTreeSet<LinkId> {
     let mut used = BTreeSet::new();
     let mut under_way: Vec<Asked> = script.run();

@@ -3,7 +3,7 @@
 use super::*;
 use crate::metrics::RECORDED;
 
-/// The metric of this name and these tags beside the client's.
+/// The metric of this name, with these tags next to the client's.
 fn value(script: &mut Sender, name: &str, tags: &[&str]) -> f64 {
     let all = script.engine.metrics(script.now);
     let mut found = all.iter().filter(|metric| {
@@ -109,7 +109,7 @@ fn failures_without_any_broker_are_counted_too() {
     assert_eq!(value(&mut script, "connection-close-total", &[]), opened);
 }
 
-/// How often sensors take in values for one batch of so many records.
+/// How often sensors take in values for one batch of `records` records.
 fn recorded(records: usize) -> u64 {
     let mut script = established(&[("linger.ms", "5")]);
     script.engine.metrics(script.now);

@@ -124,7 +124,7 @@ fn answer_to(asked: &Asked, code: ErrorCode, base_offset: i64) -> ProduceRespons
         .topic_data
         .iter()
         .map(|topic| TopicProduceResponse {
-            // Answers have ids from version 13 on, and names before.
+            // Responses have topic ids since version 13, and names before.
             topic_id: if asked.version < 13 {
                 Uuid::ZERO
             } else {
@@ -647,7 +647,7 @@ fn what_is_sent_the_moment_a_batch_is_given_up_begins_a_new_epoch() {
     assert_eq!((next[0].epoch, next[0].sequence), (1, 0));
 }
 
-/// The one that was given up is behind one that is acknowledged later.
+/// The batch that failed is behind one that is acknowledged later.
 #[test]
 fn an_acknowledgement_of_an_earlier_batch_closes_no_gap() {
     let mut script = established(&[("batch.size", "100")]);

@@ -188,7 +188,7 @@ fn idempotence_by_default_gives_way_and_says_so() {
         .iter()
         .filter(|text| text.starts_with("idempotence is off"));
     assert_eq!(off.count(), 1, "{said:?}");
-    // Order is kept: what follows waits for the answer.
+    // Order is kept: the next records wait for the response.
     send(&mut script, 0, "b");
     send(&mut script, 1, "c");
     let other = one(script.pass(Duration::from_millis(10)));
@@ -214,7 +214,7 @@ fn idempotence_that_one_leader_lacks_gives_way_and_says_so() {
     let first = one(script.pass(Duration::from_millis(10)));
     assert_eq!(written(&first)[0].0, 2);
     told(&mut script);
-    // Its broker comes back as an older one, before it has answered.
+    // Its broker is replaced by an older one before it has responded.
     script.versions = speaking(2, false);
     script.cut(first.link);
     let again = one(script.pass(Duration::from_secs(1)));
@@ -252,7 +252,8 @@ fn idempotence_that_was_asked_for_is_an_error() {
         "enable.idempotence=true, and the broker gives no producer id: InitProducerId needs brokers of Kafka 0.11 or newer, \
          and this one speaks as Kafka 0.10.0 does"
     );
-    // When the brokers are asked again, it is known at once: a record is refused, and has no fate beside that.
+    // When the brokers are asked again, the error is known at once: a record is refused, and has no
+    // delivery result besides that.
     script.pass(Duration::from_secs(2));
     match try_send(&mut script, 0, "b") {
         Err(NotAppended::Failed(error)) => assert_eq!(error.kind(), Kind::Unsupported),

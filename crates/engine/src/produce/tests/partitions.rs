@@ -175,8 +175,8 @@ fn a_turn_ends_when_the_leader_is_lost() {
     assert_eq!(free(&mut script), other, "nobody has one: the turn goes on");
 }
 
-/// How many of `count` records without a key went to each of four partitions, while broker 1 answers at once and broker 2, which
-/// leads the last two, after `delay`.
+/// How many of `count` records without a key went to each of four partitions, while broker 1
+/// responds at once and broker 2, which leads the last two, after `delay`.
 fn against_a_slow_broker(
     delay: Duration,
     count: usize,
@@ -250,7 +250,7 @@ fn a_broker_that_takes_nothing_is_avoided_until_it_does() {
     fill(&mut script, 1000, Some(&mut held));
     assert!(!held.is_empty());
     assert_eq!(fill(&mut script, 1000, Some(&mut held)), 0, "avoided");
-    // It answers again: what waited is sent, and it gets its share again.
+    // The broker responds again: its pending records are sent, and it gets its share again.
     for asked in held {
         reply(&mut script, &asked, ErrorCode::NONE, 0);
     }

@@ -48,7 +48,7 @@ fn records_for_a_leader_that_refuses_fail_long_before_their_deadline() {
     );
     assert!(error.message().contains("the password is wrong"), "{error}");
     assert_eq!(script.engine.buffered_bytes(), 0);
-    // Told once, however often the broker is asked again.
+    // Reported once, however often the broker is asked again.
     script.pass(Duration::from_secs(10));
     send(&mut script, 0, "refused too");
     script.pass(Duration::from_secs(10));

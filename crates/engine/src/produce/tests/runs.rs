@@ -68,7 +68,7 @@ fn append(
     }
 }
 
-/// The fates of the rows, and the values of each request.
+/// The delivery results of the rows, and the values of each request.
 fn sent(
     options: &[(&'static str, &'static str)],
     rows: &[Plain],

@@ -15,7 +15,7 @@ fn asked_for(script: &mut Sender) -> (Vec<String>, bool) {
     (names, may_create)
 }
 
-/// Makes the producer ask for metadata, and says for which topics.
+/// Make the producer request metadata, and return the requested topics.
 fn refreshed(script: &mut Sender) -> Vec<String> {
     script.run();
     asked_for(script);

@@ -1,4 +1,4 @@
-//! Transactions against a scripted cluster: every state, every answer, both protocols.
+//! Transactions against a scripted cluster: every state, every response, both protocols.
 
 mod markers;
 mod offsets;
@@ -44,7 +44,7 @@ fn versions(level: i16, init: i16) -> Versions {
     Versions::new(&told(level, 1, init))
 }
 
-/// What such a broker tells, with features of this epoch.
+/// The ApiVersions response of such a broker, with features of this epoch.
 fn told(level: i16, epoch: i64, init: i16) -> ApiVersionsResponse {
     let unwanted = [ApiKey::GetTelemetrySubscriptions, ApiKey::PushTelemetry];
     let rows = HIGHEST.iter().filter(|(api, _)| !unwanted.contains(api));
@@ -93,7 +93,7 @@ fn start(script: &mut Sender, verb: &Verb) -> VerbId {
     started.unwrap().unwrap()
 }
 
-/// Runs, answers every FindCoordinator with broker 1, and gives the only request that is left.
+/// Run, respond to every FindCoordinator with broker 1, and return the only request that is left.
 fn next(script: &mut Sender) -> Asked {
     let mut rest = all(script);
     assert_eq!(rest.len(), 1, "{rest:?}");
@@ -112,7 +112,8 @@ fn all(script: &mut Sender) -> Vec<Asked> {
     }
 }
 
-/// Answers what is asked beside the transaction, and keeps the rest: the coordinator is broker 1, and all markers are written.
+/// Respond to requests that are not part of the transaction, and keep the rest: the coordinator is
+/// broker 1, and all markers are written.
 fn answer_asides(script: &mut Sender, asked: Vec<Asked>, rest: &mut Vec<Asked>) {
     for asked in asked {
         match asked.request {
@@ -172,7 +173,8 @@ fn found(script: &mut Sender, asked: &Asked, node_id: i32) {
     );
 }
 
-/// Answers any request of a transaction with a code; InitProducerId and EndTxn also with an identity.
+/// Respond to any request of a transaction with a code; InitProducerId and EndTxn also with an
+/// identity.
 fn reply(script: &mut Sender, asked: &Asked, code: ErrorCode, epoch: i16) {
     let response = match &asked.request {
         Request::InitProducerId(_) => Response::InitProducerId(InitProducerIdResponse {
@@ -417,7 +419,7 @@ fn the_first_protocol_adds_partitions_and_keeps_its_numbers() {
     ok(&mut script, &asked);
     script.run();
     end(&mut script, commit).unwrap();
-    // The next one joins anew, and goes on with the numbers.
+    // The partition joins the next transaction again, and its sequence numbers go on.
     begin(&mut script);
     assert_eq!(deliver(&mut script), (0, 1));
 }
@@ -838,7 +840,7 @@ fn errors_that_an_abort_mends_and_those_that_it_does_not() {
 #[test]
 fn a_commit_without_an_answer_is_settled_before_the_next_transaction() {
     for level in [1, 2] {
-        // Whether the coordinator had the commit, and how it answers the abort then.
+        // Whether the coordinator carried out the commit, and how it responds to the abort then.
         for committed in [true, false] {
             let mut script = begun(level);
             deliver(&mut script);
@@ -963,7 +965,7 @@ fn the_protocol_follows_the_newest_features() {
     let mut script = begun(1);
     deliver(&mut script);
     conclude(&mut script, &Verb::Commit, 0);
-    // The cluster was upgraded; the next connection tells.
+    // The cluster was upgraded; the next connection reports that.
     script.versions = Versions::new(&told(2, 9, 5));
     begin(&mut script);
     try_send(&mut script, 1).unwrap();
@@ -1059,7 +1061,7 @@ fn an_abort_that_is_late_is_ended_by_what_comes_next() {
         let error = end(&mut script, id).unwrap_err();
         assert_eq!((error.kind(), error.is_retriable()), (Kind::Timeout, true));
         assert!(error.message().contains("abort_transaction"), "{error}");
-        // An answer that comes too late is nobody's.
+        // A response that arrives too late has no effect.
         reply(&mut script, &first, ErrorCode::NONE, 1);
         assert!(script.engine.is_in_transaction());
         let id = start(&mut script, &Verb::Abort);

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Answers the first ShareFetch with these rows, and gives what came of it.
+/// Respond to the first ShareFetch with these rows, and return the acquired records.
 fn brought(script: &mut Member, rows: Vec<PartitionData>) -> Vec<Acquired> {
     let open = only(poll(script));
     answer_fetch(script, &open, ErrorCode::NONE, rows);

@@ -116,7 +116,7 @@ fn a_partition_that_fails_is_told_once_and_keeps_no_other_from_being_read() {
     let code = ErrorCode::TOPIC_AUTHORIZATION_FAILED;
     assert_eq!(error.code(), Some(code), "{error}");
     assert_eq!(script.engine.take_failure(), None);
-    // The next poll asks anew.
+    // The next poll sends a new request.
     let now = script.now;
     script.engine.poll_ended(now);
     script.engine.poll_began(now, true);

@@ -44,7 +44,7 @@ fn it_waits_no_longer_than_a_leader_would_make_it_wait() {
         names(&script.pass(Duration::from_millis(1))),
         [("produce", 1)]
     );
-    // The answer is of no use any more, and of no harm.
+    // The response is of no use any more, and does no harm.
     let mut script = begun(2);
     next_one(&mut script);
     let asked = script.pass(NOW);
@@ -74,8 +74,8 @@ fn it_waits_for_nothing_where_the_coordinator_does_not_tell() {
     assert_eq!(names(&script.pass(NOW)), [("produce", 1)]);
 }
 
-/// The rounds, of 200, in which the coordinator was asked, and took so long to answer that all are written; in one of these
-/// rounds it first answers that they are not.
+/// The rounds, of 200, in which the coordinator got a request and responded so late that all
+/// markers were written. In the round `early_in` it first responds that they are not written.
 fn asked_in(takes: Duration, early_in: usize) -> Vec<usize> {
     let mut script = begun(2);
     deliver(&mut script);
@@ -105,7 +105,8 @@ fn who_is_never_early_asks_less_and_less_often_once_that_took_as_long_as_an_earl
     let takes = Duration::from_millis(5);
     let wanted: Vec<_> = (1..=4).chain([6, 10, 18, 34, 66, 130, 194]).collect();
     assert_eq!(asked_in(takes, 0), wanted);
-    // Once it was early, it asks each time again, until that took as long again.
+    // Once a batch was early, the producer sends a request in each round, until the requests took
+    // as long again.
     let wanted = [1, 2, 3, 4, 6, 10, 11, 12, 13, 14, 16, 20, 28, 44, 76, 140];
     assert_eq!(asked_in(takes, 10), wanted);
 }

@@ -314,7 +314,7 @@ fn an_abort_after_a_commit_that_was_carried_out_is_no_success() {
         let error = fails(&mut script, id);
         assert_eq!(error.kind(), Kind::Argument, "{error}");
         assert!(error.message().contains("was carried out"), "{error}");
-        // The second time no broker is requested to tell.
+        // The second abort sends no request for the outcome.
         let id = start(&mut script, &Verb::Abort);
         assert!(script.run().is_empty());
         let error = end(&mut script, id).unwrap_err();

@@ -22,7 +22,8 @@ fn complete(epoch: i16, commits: bool) -> Verb {
     }
 }
 
-/// Answers InitProducerId: the producer has epoch 9, and may end the transaction of this epoch, if one is open.
+/// Respond to InitProducerId: the producer has epoch 9, and may end the transaction of this epoch,
+/// if one is open.
 fn keep(script: &mut Sender, asked: &Asked, ongoing: Option<i16>) {
     let Request::InitProducerId(request) = &asked.request else {
         panic!("{asked:?}")
@@ -83,7 +84,7 @@ fn a_transaction_is_prepared_when_all_its_records_are_delivered() {
     ok(&mut script, &asked);
     script.run();
     assert_eq!(end(&mut script, id), Ok(Finished::Prepared(token(0))));
-    // Whoever lost it asks again.
+    // A caller that lost the token calls again.
     let id = start(&mut script, &Verb::Prepare);
     assert_eq!(end(&mut script, id), Ok(Finished::Prepared(token(0))));
     assert!(
