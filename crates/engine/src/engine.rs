@@ -316,7 +316,7 @@ impl<C: Client> Engine<C> {
                 Some(code) => Error::from_code(code, None).calling("Metadata"),
                 None => self.core.cluster.refresh_error()?.clone(),
             };
-            Some(error.topic_is(&name.into()))
+            Some(error.with_topic(&name.into()))
         })
     }
 

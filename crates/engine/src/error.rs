@@ -245,14 +245,14 @@ impl Error {
 
     /// Names the topic.
     #[must_use]
-    pub fn topic_is(mut self, topic: &Arc<str>) -> Error {
+    pub fn with_topic(mut self, topic: &Arc<str>) -> Error {
         Arc::make_mut(&mut self.0).topic = Some(Arc::clone(topic));
         self
     }
 
     /// Names the topic and the partition.
     #[must_use]
-    pub fn partition_is(mut self, topic: &Arc<str>, partition: i32) -> Error {
+    pub fn with_partition(mut self, topic: &Arc<str>, partition: i32) -> Error {
         let facts = Arc::make_mut(&mut self.0);
         facts.topic = Some(Arc::clone(topic));
         facts.partition = Some(partition);
@@ -261,23 +261,23 @@ impl Error {
 
     /// Names the consumer group.
     #[must_use]
-    pub fn group_is(self, group: &Arc<str>) -> Error {
-        self.subject_is("group", group)
+    pub fn with_group(self, group: &Arc<str>) -> Error {
+        self.with_subject("group", group)
     }
 
     /// Names the transactional id.
     #[must_use]
-    pub fn transactional_id_is(self, id: &Arc<str>) -> Error {
-        self.subject_is("transactional id", id)
+    pub fn with_transactional_id(self, id: &Arc<str>) -> Error {
+        self.with_subject("transactional id", id)
     }
 
     /// Names the id of the topic.
     #[must_use]
-    pub(crate) fn topic_id_is(self, id: &Arc<str>) -> Error {
-        self.subject_is("topic with the id", id)
+    pub(crate) fn with_topic_id(self, id: &Arc<str>) -> Error {
+        self.with_subject("topic with the id", id)
     }
 
-    fn subject_is(mut self, what: &'static str, name: &Arc<str>) -> Error {
+    fn with_subject(mut self, what: &'static str, name: &Arc<str>) -> Error {
         Arc::make_mut(&mut self.0).subject = Some((what, Arc::clone(name)));
         self
     }
@@ -291,14 +291,14 @@ impl Error {
 
     /// Adds what is known about the record's delivery result.
     #[must_use]
-    pub fn written_is(mut self, written: Written) -> Error {
+    pub fn with_written(mut self, written: Written) -> Error {
         Arc::make_mut(&mut self.0).written = Some(written);
         self
     }
 
     /// Adds which records cannot be read.
     #[must_use]
-    pub fn damage_is(mut self, damage: Damage) -> Error {
+    pub fn with_damage(mut self, damage: Damage) -> Error {
         Arc::make_mut(&mut self.0).damage = Some(damage);
         self
     }
@@ -360,7 +360,7 @@ impl Error {
 
     /// Overrides whether trying again can help.
     #[must_use]
-    pub fn retriable_is(mut self, retriable: bool) -> Error {
+    pub fn with_retriable(mut self, retriable: bool) -> Error {
         Arc::make_mut(&mut self.0).retriable = retriable;
         self
     }
@@ -602,9 +602,9 @@ mod tests {
         let error = Error::from_code(ErrorCode::NOT_LEADER_OR_FOLLOWER, None)
             .at("127.0.0.1:9092")
             .calling("Produce")
-            .partition_is(&topic, 3)
+            .with_partition(&topic, 3)
             .after(4)
-            .written_is(Written::No);
+            .with_written(Written::No);
         assert_eq!(
             error.to_string(),
             "NOT_LEADER_OR_FOLLOWER (topic flights, partition 3, broker 127.0.0.1:9092, api Produce, attempts 4, \
@@ -625,7 +625,7 @@ mod tests {
         ] {
             let error = Error::from_code(ErrorCode::TOPIC_AUTHORIZATION_FAILED, None);
             assert_eq!(
-                error.calling(api).topic_is(&topic).to_string(),
+                error.calling(api).with_topic(&topic).to_string(),
                 format!(
                     "TOPIC_AUTHORIZATION_FAILED; the principal that this client authenticates as needs an ACL that allows \
                      {operation} on the topic (topic flights, api {api})"

@@ -246,7 +246,7 @@ impl Metadata {
         if is_news && code != ErrorCode::LEADER_NOT_AVAILABLE {
             observer.tell(Observed::TopicMissing {
                 topic: Arc::clone(&name),
-                cause: Error::from_code(code, None).topic_is(&name),
+                cause: Error::from_code(code, None).with_topic(&name),
             });
         }
         self.problems.insert(name, Problem { code, last_id });

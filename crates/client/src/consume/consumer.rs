@@ -551,7 +551,7 @@ impl<D: Decode> Consumer<D> {
     ) -> Result<Vec<Option<OffsetAndTimestamp>>, Error> {
         if let Some((topic, partition, time)) = times.iter().find(|(_, _, time)| *time < 0) {
             let text = format!("a time must be 0 or above, and was {time}");
-            return Err(Error::new(Kind::Argument, text).partition_is(topic, *partition));
+            return Err(Error::new(Kind::Argument, text).with_partition(topic, *partition));
         }
         let found = self.inner.found(times.to_vec(), timeout).await?;
         found

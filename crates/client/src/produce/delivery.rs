@@ -69,7 +69,7 @@ impl Ledger {
             timeout.unwrap_or_default().as_millis()
         );
         match self.delay.as_ref().and_then(|delay| delay()) {
-            Some(cause) => cause.wrap(Kind::Timeout, text).retriable_is(true),
+            Some(cause) => cause.wrap(Kind::Timeout, text).with_retriable(true),
             None => Error::new(Kind::Timeout, text),
         }
     }
@@ -346,7 +346,7 @@ impl Delivery {
         self.batch.wait(self.index, 1, deadline).await;
         self.result().unwrap_or_else(|| {
             let late = self.batch.ledger.late(timeout);
-            Err(late.partition_is(&self.batch.topic, self.batch.partition))
+            Err(late.with_partition(&self.batch.topic, self.batch.partition))
         })
     }
 

@@ -160,14 +160,14 @@ impl Producer {
                     "no space within {waited} ms: buffer.memory is full of undelivered records"
                 );
                 return Err(match engine.delay() {
-                    Some(cause) => cause.wrap(Kind::Timeout, text).retriable_is(true),
+                    Some(cause) => cause.wrap(Kind::Timeout, text).with_retriable(true),
                     None => Error::new(Kind::Timeout, text),
                 });
             }
             let unknown = engine.topic(topic).err().flatten();
             Err(engine.trouble().or(unknown).unwrap_or_else(|| {
                 Error::new(Kind::Timeout, format!("no metadata within {waited} ms"))
-                    .topic_is(&topic.into())
+                    .with_topic(&topic.into())
             }))
         };
         self.driver
@@ -316,7 +316,7 @@ impl Producer {
                 timeout.as_millis()
             );
             Err(match engine.delay() {
-                Some(cause) => cause.wrap(Kind::Timeout, text).retriable_is(true),
+                Some(cause) => cause.wrap(Kind::Timeout, text).with_retriable(true),
                 None => Error::new(Kind::Timeout, text),
             })
         };

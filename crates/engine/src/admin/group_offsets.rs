@@ -155,7 +155,7 @@ impl Call for ListGroupOffsets {
         };
         let wanted = items.iter().filter_map(|asked| self.groups.get(asked.item));
         let found =
-            wanted.map(|(group, _)| offsets(&answer).map_err(|error| error.group_is(group)));
+            wanted.map(|(group, _)| offsets(&answer).map_err(|error| error.with_group(group)));
         found.collect()
     }
 
@@ -181,7 +181,7 @@ fn offsets(answer: &OffsetFetchResponse) -> Result<ByItem<Option<OffsetAndMetada
             let topic: Arc<str> = topic.into();
             let code = ErrorCode(code);
             if code.is_error() {
-                return Err(Error::from_code(code, None).partition_is(&topic, partition));
+                return Err(Error::from_code(code, None).with_partition(&topic, partition));
             }
             let found = (offset >= 0).then(|| OffsetAndMetadata {
                 offset,
@@ -340,9 +340,9 @@ impl Call for AlterGroupOffsets {
             ErrorCode::UNKNOWN_MEMBER_ID => {
                 let text = "the group has members, whose commits would win: stop them first";
                 let error = Error::from_code(ErrorCode::UNKNOWN_MEMBER_ID, Some(text));
-                Err(error.group_is(&self.group))
+                Err(error.with_group(&self.group))
             }
-            code if code.is_error() => Err(Error::from_code(code, None).group_is(&self.group)),
+            code if code.is_error() => Err(Error::from_code(code, None).with_group(&self.group)),
             _ => Ok(()),
         })
     }
@@ -426,7 +426,7 @@ impl Call for DeleteGroupOffsets {
             return Vec::new();
         };
         let refused = |code: i16| match ErrorCode(code) {
-            code if code.is_error() => Err(Error::from_code(code, None).group_is(&self.group)),
+            code if code.is_error() => Err(Error::from_code(code, None).with_group(&self.group)),
             _ => Ok(()),
         };
         if let Err(error) = refused(answer.error_code) {

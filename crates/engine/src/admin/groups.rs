@@ -84,7 +84,7 @@ impl Call for DeleteGroups {
             if !code.is_error() {
                 return Some(Ok(()));
             }
-            let error = Error::from_code(code, row.error_message.as_deref()).group_is(group);
+            let error = Error::from_code(code, row.error_message.as_deref()).with_group(group);
             let is_gone = asked.repeated && code == ErrorCode::GROUP_ID_NOT_FOUND;
             Some(Err(match is_gone {
                 true => error.adding("an earlier attempt of this call may have deleted it"),
@@ -200,7 +200,7 @@ impl Call for LeaveGroupForOthers {
             return Vec::new();
         };
         let refused = |code: i16| match ErrorCode(code) {
-            code if code.is_error() => Err(Error::from_code(code, None).group_is(&self.group)),
+            code if code.is_error() => Err(Error::from_code(code, None).with_group(&self.group)),
             _ => Ok(()),
         };
         if let Err(error) = refused(answer.error_code) {

@@ -248,8 +248,8 @@ impl Verb for ResetGroupOffsets {
                     Some(old) => old.saturating_add(shift),
                     None => {
                         let text = "the group has no offset that could be shifted";
-                        let error = Error::new(Kind::Argument, text).group_is(&group);
-                        return Err(error.partition_is(&place.0, place.1));
+                        let error = Error::new(Kind::Argument, text).with_group(&group);
+                        return Err(error.with_partition(&place.0, place.1));
                     }
                 },
                 // Without a record of that time the end is next.

@@ -335,7 +335,7 @@ impl Call for AlterReplicaLogDirs {
             let row = rows.find(|row| row.partition_index == replica.partition)?;
             Some(match ErrorCode(row.error_code) {
                 code if code.is_error() => Err(Error::from_code(code, None)
-                    .partition_is(&replica.topic.as_str().into(), replica.partition)),
+                    .with_partition(&replica.topic.as_str().into(), replica.partition)),
                 _ => Ok(()),
             })
         })

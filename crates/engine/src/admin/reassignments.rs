@@ -102,7 +102,7 @@ impl Call for ElectLeaders {
                     ErrorCode::ELECTION_NOT_NEEDED => Ok(()),
                     code if code.is_error() => {
                         let error = Error::from_code(code, row.error_message.as_deref());
-                        let error = error.partition_is(&name, row.partition_id);
+                        let error = error.with_partition(&name, row.partition_id);
                         Err(error.calling(Self::API.name()))
                     }
                     _ => Ok(()),

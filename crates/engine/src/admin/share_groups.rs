@@ -75,7 +75,7 @@ impl Call for DescribeShareGroups {
         results(items, "a group", |asked| {
             let group = self.groups.get(asked.item)?;
             let row = answer.groups.iter().find(|row| *row.group_id == **group)?;
-            Some(described(row, asked).map_err(|error| error.group_is(group)))
+            Some(described(row, asked).map_err(|error| error.with_group(group)))
         })
     }
 
@@ -227,7 +227,7 @@ impl Call for ListShareGroupOffsets {
             let (group, _) = self.groups.get(asked.item)?;
             let found = answer.groups.iter().find(|row| *row.group_id == **group)?;
             let refused = |code: i16, text: Option<&str>| match ErrorCode(code) {
-                code if code.is_error() => Err(Error::from_code(code, text).group_is(group)),
+                code if code.is_error() => Err(Error::from_code(code, text).with_group(group)),
                 _ => Ok(()),
             };
             if let Err(error) = refused(found.error_code, found.error_message.as_deref()) {
@@ -239,7 +239,7 @@ impl Call for ListShareGroupOffsets {
                 for row in &topic.partitions {
                     let text = row.error_message.as_deref();
                     if let Err(error) = refused(row.error_code, text) {
-                        return Some(Err(error.partition_is(&name, row.partition_index)));
+                        return Some(Err(error.with_partition(&name, row.partition_index)));
                     }
                     let offset = ShareGroupOffset {
                         start_offset: Some(row.start_offset).filter(|it| *it >= 0),
@@ -344,7 +344,7 @@ impl Call for AlterShareGroupOffsets {
         let code = ErrorCode(answer.error_code);
         if code.is_error() {
             let error = Error::from_code(code, answer.error_message.as_deref());
-            let error = error.group_is(&self.group);
+            let error = error.with_group(&self.group);
             return items.iter().map(|_| Err(error.clone())).collect();
         }
         let wanted = items
@@ -417,7 +417,7 @@ impl Call for DeleteShareGroupOffsets {
         };
         let group: Arc<str> = self.group.as_str().into();
         let refused = |code: i16, text: Option<&str>| match ErrorCode(code) {
-            code if code.is_error() => Err(Error::from_code(code, text).group_is(&group)),
+            code if code.is_error() => Err(Error::from_code(code, text).with_group(&group)),
             _ => Ok(()),
         };
         if let Err(error) = refused(answer.error_code, answer.error_message.as_deref()) {

@@ -148,7 +148,7 @@ impl Call for DescribeStreamsGroups {
         results(items, "a group", |asked| {
             let group = self.groups.get(asked.item)?;
             let row = answer.groups.iter().find(|row| *row.group_id == **group)?;
-            Some(described(row, asked).map_err(|error| error.group_is(group)))
+            Some(described(row, asked).map_err(|error| error.with_group(group)))
         })
     }
 

@@ -125,13 +125,13 @@ impl ConsumerGroupHeartbeat {
         let code = ErrorCode(answer.error_code);
         if code.is_error() {
             let detail = answer.error_message.as_deref();
-            return Err(Error::from_code(code, detail).group_is(group));
+            return Err(Error::from_code(code, detail).with_group(group));
         }
         let leaves = self.member.generation < 0;
         if !leaves && answer.member_epoch <= 0 {
             let epoch = answer.member_epoch;
             let text = format!("the coordinator names {epoch} as the member's epoch");
-            return Err(Error::new(Kind::Protocol, text).group_is(group));
+            return Err(Error::new(Kind::Protocol, text).with_group(group));
         }
         let interval = u64::try_from(answer.heartbeat_interval_ms).unwrap_or(0);
         let assigned = answer.assignment.as_ref().map(|assignment| {

@@ -92,7 +92,7 @@ impl Call for FenceProducers {
                     producer_id: initialized.identity.id,
                     producer_epoch: initialized.identity.epoch,
                 }),
-                Err(error) => Err(error.transactional_id_is(&init.id)),
+                Err(error) => Err(error.with_transactional_id(&init.id)),
             })
             .collect()
     }

@@ -120,7 +120,7 @@ impl Call for OffsetCommit {
         let each = results(wanted, rows, |code| {
             let code = ErrorCode(*code);
             match code.is_error() {
-                true => Err(Error::from_code(code, None).group_is(&self.member.group)),
+                true => Err(Error::from_code(code, None).with_group(&self.member.group)),
                 false => Ok(()),
             }
         });
@@ -271,7 +271,7 @@ impl Call for OffsetFetch {
             return Vec::new();
         };
         let (code, rows) = rows(&answer, &self.topic_ids);
-        let refused = |code: ErrorCode| Error::from_code(code, None).group_is(&self.group);
+        let refused = |code: ErrorCode| Error::from_code(code, None).with_group(&self.group);
         if code.is_error() {
             return vec![Err(refused(code))];
         }
@@ -279,7 +279,7 @@ impl Call for OffsetFetch {
         let stays = |row: &&Row<'_>| row.code == ErrorCode::UNSTABLE_OFFSET_COMMIT;
         if let Some(row) = rows.iter().find(stays) {
             return vec![Err(
-                refused(row.code).partition_is(&row.topic.into(), row.partition)
+                refused(row.code).with_partition(&row.topic.into(), row.partition)
             )];
         }
         let wanted = self.partitions.iter();

@@ -223,7 +223,7 @@ impl Call for DescribeGroups {
             let group = self.groups.get(asked.item)?;
             let mut rows = answer.groups.iter();
             let row = rows.find(|row| *row.group_id == **group)?;
-            Some(described(row, asked).map_err(|error| error.group_is(group)))
+            Some(described(row, asked).map_err(|error| error.with_group(group)))
         })
     }
 

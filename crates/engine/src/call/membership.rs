@@ -68,7 +68,7 @@ pub(super) fn millis(time: Duration) -> i32 {
 fn verdict(code: i16, group: &Arc<str>) -> Result<(), Error> {
     let code = ErrorCode(code);
     if code.is_error() {
-        Err(Error::from_code(code, None).group_is(group))
+        Err(Error::from_code(code, None).with_group(group))
     } else {
         Ok(())
     }
@@ -172,7 +172,7 @@ impl Call for JoinGroup {
         if let Some(other) = other.filter(|other| *other != CONSUMER) {
             let text = format!("the group has members of another type: {other}");
             return vec![Err(
-                Error::new(Kind::Protocol, text).group_is(&self.member.group)
+                Error::new(Kind::Protocol, text).with_group(&self.member.group)
             )];
         }
         let members = answer.members.iter().map(|member| JoinedMember {
@@ -254,7 +254,7 @@ impl Call for SyncGroup {
             (Err(error), _) => Err(error),
             (Ok(()), Some(other)) => {
                 let text = format!("the group has the assignor {other} all of a sudden");
-                Err(Error::new(Kind::Protocol, text).group_is(group))
+                Err(Error::new(Kind::Protocol, text).with_group(group))
             }
             (Ok(()), None) => Ok(answer.assignment),
         }]

@@ -50,7 +50,7 @@ pub(crate) fn results<'a, R, T>(
             Some(row) => read(row),
             None => Err(left_out("a partition")),
         };
-        found.map_err(|error| error.partition_is(topic, partition))
+        found.map_err(|error| error.with_partition(topic, partition))
     };
     wanted.map(result).collect()
 }

@@ -539,7 +539,7 @@ fn unheard(error: &Error) -> Error {
     let text = "this client created the topic, and the brokers have not heard of it yet";
     let mut told = Error::new(Kind::Timeout, text).after(error.attempts());
     if let Some(topic) = error.topic() {
-        told = told.topic_is(&topic.into());
+        told = told.with_topic(&topic.into());
     }
     if let Some(api) = error.api() {
         told = told.calling(api);

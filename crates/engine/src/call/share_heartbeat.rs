@@ -65,12 +65,12 @@ impl ShareGroupHeartbeat {
         let code = ErrorCode(answer.error_code);
         if code.is_error() {
             let detail = answer.error_message.as_deref();
-            return Err(Error::from_code(code, detail).group_is(&self.group));
+            return Err(Error::from_code(code, detail).with_group(&self.group));
         }
         if self.epoch >= 0 && answer.member_epoch <= 0 {
             let epoch = answer.member_epoch;
             let text = format!("the coordinator names {epoch} as the member's epoch");
-            return Err(Error::new(Kind::Protocol, text).group_is(&self.group));
+            return Err(Error::new(Kind::Protocol, text).with_group(&self.group));
         }
         let interval = u64::try_from(answer.heartbeat_interval_ms).unwrap_or(0);
         let assigned = answer.assignment.as_ref().map(|assignment| {

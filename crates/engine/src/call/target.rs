@@ -191,11 +191,11 @@ pub(crate) fn why_no_leader(
         if known.partitions.contains_key(&partition) {
             let text = "the partition has no leader";
             let error = Error::from_code(ErrorCode::LEADER_NOT_AVAILABLE, Some(text));
-            return Absence::SoFar(Some(error.partition_is(topic, partition)));
+            return Absence::SoFar(Some(error.with_partition(topic, partition)));
         }
         let count = known.partitions.len();
         let text = format!("there is no such partition: the topic has {count}");
-        let error = Error::new(Kind::Argument, text).partition_is(topic, partition);
+        let error = Error::new(Kind::Argument, text).with_partition(topic, partition);
         return if cluster.is_fresh(since) {
             Absence::Proven(error)
         } else {
@@ -204,13 +204,13 @@ pub(crate) fn why_no_leader(
     }
     let Some(code) = view.problem(topic) else {
         let error = cluster.refresh_error().cloned();
-        return Absence::SoFar(error.map(|error| error.topic_is(topic)));
+        return Absence::SoFar(error.map(|error| error.with_topic(topic)));
     };
     let error = Error::from_code(code, None)
         .calling("Metadata")
-        .topic_is(topic);
+        .with_topic(topic);
     if cluster.is_absent(topic, since) {
-        Absence::Proven(error.retriable_is(false))
+        Absence::Proven(error.with_retriable(false))
     } else if code.is_retriable() {
         Absence::SoFar(Some(error))
     } else {

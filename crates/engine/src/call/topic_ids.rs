@@ -35,7 +35,7 @@ pub(super) fn deleted(error: Error) -> Error {
                 created again, where the offset is of no use. The consumer reads a topic that was created again from its \
                 beginning";
     let kind = error.kind();
-    error.wrap(kind, text).retriable_is(false)
+    error.wrap(kind, text).with_retriable(false)
 }
 
 /// The error of a commit that was not sent, as versions without topic ids would commit the offset
@@ -46,7 +46,7 @@ pub(crate) fn outdated(
     (topic, partition): &(Arc<str>, i32),
 ) -> Error {
     let error = Error::from_code(ErrorCode::UNKNOWN_TOPIC_ID, None).calling(api);
-    deleted(error.group_is(group).partition_is(topic, *partition))
+    deleted(error.with_group(group).with_partition(topic, *partition))
 }
 
 /// The highest version to use. Versions above `named` carry ids only, so they need the ids of all topics.

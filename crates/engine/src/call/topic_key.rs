@@ -68,8 +68,8 @@ impl TopicKey {
     /// The error with the topic that it is about.
     pub(crate) fn blame(&self, error: Error) -> Error {
         match self {
-            TopicKey::Name(name) => error.topic_is(&name.as_str().into()),
-            TopicKey::Id(id) => error.topic_id_is(&Arc::from(id.to_string())),
+            TopicKey::Name(name) => error.with_topic(&name.as_str().into()),
+            TopicKey::Id(id) => error.with_topic_id(&Arc::from(id.to_string())),
         }
     }
 }

@@ -96,8 +96,8 @@ fn outcome(code: i16, id: &Arc<str>, group: Option<&Arc<str>>) -> Result<(), Err
     }
     let error = Error::from_code(code, None);
     Err(match group {
-        Some(group) if code == ErrorCode::GROUP_AUTHORIZATION_FAILED => error.group_is(group),
-        _ => error.transactional_id_is(id),
+        Some(group) if code == ErrorCode::GROUP_AUTHORIZATION_FAILED => error.with_group(group),
+        _ => error.with_transactional_id(id),
     })
 }
 

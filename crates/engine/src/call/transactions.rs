@@ -161,7 +161,7 @@ impl Call for DescribeTransactions {
             let id = self.ids.get(asked.item)?;
             let mut rows = answer.transaction_states.iter();
             let row = rows.find(|row| *row.transactional_id == **id)?;
-            Some(described(row).map_err(|error| error.transactional_id_is(id)))
+            Some(described(row).map_err(|error| error.with_transactional_id(id)))
         })
     }
 

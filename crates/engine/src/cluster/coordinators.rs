@@ -184,8 +184,8 @@ impl Coordinators {
         };
         entry.failures = entry.failures.saturating_add(1);
         let error = match key.0 {
-            CoordinatorType::Group => error.group_is(&key.1),
-            CoordinatorType::Transaction => error.transactional_id_is(&key.1),
+            CoordinatorType::Group => error.with_group(&key.1),
+            CoordinatorType::Transaction => error.with_transactional_id(&key.1),
         };
         let error = error.calling("FindCoordinator").after(entry.failures);
         let pause = context.retry_pause(entry.failures);

@@ -295,7 +295,7 @@ impl Cluster {
         let told = cause
             .clone()
             .wrap(Kind::Unreachable, text)
-            .retriable_is(true);
+            .with_retriable(true);
         self.links.begin_again(now, &mut self.context, &told);
         self.view.forget_nodes();
         self.links.set_cluster(None);

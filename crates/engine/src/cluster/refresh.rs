@@ -249,7 +249,7 @@ impl Refresh {
     pub(super) fn set_failed(&mut self, now: Instant, context: &mut Context, error: Error) {
         self.token = None;
         // It is sent again, maybe to another broker.
-        self.error = Some(error.calling("Metadata").retriable_is(true));
+        self.error = Some(error.calling("Metadata").with_retriable(true));
         self.pause(now, context);
     }
 
@@ -317,7 +317,7 @@ impl Refresh {
                     topic: Arc::clone(name),
                     cause: Error::from_code(code, None)
                         .calling("Metadata")
-                        .retriable_is(false),
+                        .with_retriable(false),
                 });
             }
         }

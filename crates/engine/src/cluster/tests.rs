@@ -544,7 +544,7 @@ fn a_connection_says_whom_it_is_meant_for_where_brokers_understand_that() {
 #[test]
 fn a_connection_that_was_misrouted_leads_back_to_the_bootstrap_servers() {
     let mut script = admin(&[]);
-    let cause = Error::from_code(ErrorCode::REBOOTSTRAP_REQUIRED, None).retriable_is(true);
+    let cause = Error::from_code(ErrorCode::REBOOTSTRAP_REQUIRED, None).with_retriable(true);
     let id = offsets(&mut script, 10);
     loop {
         match script.engine.poll_action() {

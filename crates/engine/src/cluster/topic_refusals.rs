@@ -23,8 +23,8 @@ impl TopicRefusals {
     pub(crate) fn insert(&mut self, topic: &Arc<str>, code: ErrorCode) {
         let error = Error::from_code(code, None)
             .calling("Metadata")
-            .topic_is(topic)
-            .retriable_is(false);
+            .with_topic(topic)
+            .with_retriable(false);
         let error = match code {
             ErrorCode::UNKNOWN_TOPIC_OR_PARTITION | ErrorCode::UNKNOWN_TOPIC_ID => error.adding(
                 format_args!("topic {topic:?} does not exist: correct its name, or create it"),

@@ -281,7 +281,7 @@ fn take_versions(asked: i16, frame: Bytes) -> Result<(Negotiated, usize), Error>
     let code = ErrorCode(answer.error_code);
     if code == ErrorCode::REBOOTSTRAP_REQUIRED {
         let text = "the broker there is not the one that the client knew, or is of another cluster";
-        let error = Error::from_code(code, Some(text)).retriable_is(true);
+        let error = Error::from_code(code, Some(text)).with_retriable(true);
         return Err(error.calling(ApiKey::ApiVersions.name()));
     }
     if code.is_error() {

@@ -187,7 +187,7 @@ fn refused(span: &Span, whole: ErrorCode, row: Option<&PartitionData>) -> Refuse
     };
     let error = error
         .calling("Fetch")
-        .partition_is(&span.topic, span.partition);
+        .with_partition(&span.topic, span.partition);
     let leader = row.map(|row| &row.current_leader);
     Refused {
         code,
@@ -266,12 +266,12 @@ fn corrupt(span: &Span, records: &Bytes, text: &str) -> Verdict {
         next_offset: None,
         data: Bytes::copy_from_slice(records.get(..KEPT).unwrap_or(records)),
     };
-    Verdict::Stuck(stuck(span, Kind::Corrupt, text).damage_is(damage))
+    Verdict::Stuck(stuck(span, Kind::Corrupt, text).with_damage(damage))
 }
 
 fn stuck(span: &Span, kind: Kind, text: &str) -> Error {
     let text = format!("at offset {}: {text}; seek past it to read on", span.offset);
-    Error::new(kind, text).partition_is(&span.topic, span.partition)
+    Error::new(kind, text).with_partition(&span.topic, span.partition)
 }
 
 /// Whether the same request may succeed later, or over another connection.

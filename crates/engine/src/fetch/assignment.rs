@@ -377,5 +377,5 @@ fn take_out<T: Ord>(sets: &mut BTreeMap<i32, BTreeSet<T>>, leader: i32, item: &T
 
 fn not_assigned(topic: &str, partition: i32) -> Error {
     let text = "the partition is not assigned to this consumer";
-    Error::new(Kind::Argument, text).partition_is(&topic.into(), partition)
+    Error::new(Kind::Argument, text).with_partition(&topic.into(), partition)
 }

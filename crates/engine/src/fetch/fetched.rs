@@ -55,8 +55,8 @@ impl Fetched {
 
     fn unreadable(&self, next_offset: i64, text: String) -> Error {
         Error::new(Kind::Corrupt, text)
-            .partition_is(&self.topic, self.partition)
-            .damage_is(Damage {
+            .with_partition(&self.topic, self.partition)
+            .with_damage(Damage {
                 offset: self.fetch_offset,
                 next_offset: Some(next_offset),
                 data: Bytes::new(),
@@ -69,7 +69,7 @@ impl Fetched {
         let Some(next_offset) = error.damage().map(|damage| damage.next_offset) else {
             return error;
         };
-        error.damage_is(Damage {
+        error.with_damage(Damage {
             offset: self.fetch_offset,
             next_offset,
             data: Bytes::copy_from_slice(&self.records),

@@ -31,7 +31,7 @@ impl Fetcher {
             (Some(next), _) => Ok(Some(*next)),
             (None, Some(error)) => Err(error.clone()),
             (None, None) => match self.subscription.refused().get(topic) {
-                Some(error) => Err(error.clone().partition_is(&topic.into(), partition)),
+                Some(error) => Err(error.clone().with_partition(&topic.into(), partition)),
                 None => Ok(None),
             },
         }
@@ -200,7 +200,7 @@ impl Fetcher {
             .chain([Lane::Control])
             .filter_map(|lane| cluster.believed_refusal_of(leader, lane));
         let (cause, _) = refusals.next()?;
-        Some(cause.clone().partition_is(&topic.into(), partition))
+        Some(cause.clone().with_partition(&topic.into(), partition))
     }
 
     pub(crate) fn partition_delay(
@@ -209,7 +209,7 @@ impl Fetcher {
         topic: &str,
         partition: i32,
     ) -> Option<Error> {
-        let named = |error: &Error| error.clone().partition_is(&topic.into(), partition);
+        let named = |error: &Error| error.clone().with_partition(&topic.into(), partition);
         let position = self.assignment.get(topic, partition).ok();
         if let Some(error) = position.and_then(|it| it.stuck.as_ref().or(it.denied.as_ref())) {
             return Some(named(error));

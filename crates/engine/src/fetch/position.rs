@@ -54,7 +54,7 @@ impl Start {
                 "a partition's number is 0 or above",
             )),
         };
-        checked.map_err(|error| error.partition_is(topic, partition))
+        checked.map_err(|error| error.with_partition(topic, partition))
     }
 }
 
@@ -430,13 +430,13 @@ impl Position {
 /// The error of a position whose partition is not among the topic's.
 pub(super) fn absent(topic: &Arc<str>, partition: i32, count: usize) -> Error {
     let text = format!("there is no such partition: the topic has {count}");
-    Error::new(Kind::Argument, text).partition_is(topic, partition)
+    Error::new(Kind::Argument, text).with_partition(topic, partition)
 }
 
 /// The error of a position whose topic was deleted, under `auto.offset.reset=none`.
 pub(super) fn outdated(topic: &Arc<str>, partition: i32) -> Error {
     let text = "the topic was deleted and created again, and auto.offset.reset=none: seek";
-    Error::from_code(ErrorCode::OFFSET_OUT_OF_RANGE, Some(text)).partition_is(topic, partition)
+    Error::from_code(ErrorCode::OFFSET_OUT_OF_RANGE, Some(text)).with_partition(topic, partition)
 }
 
 #[cfg(test)]

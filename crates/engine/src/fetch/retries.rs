@@ -51,7 +51,7 @@ impl Retries {
         position: &mut Position,
         error: Error,
     ) {
-        let error = error.partition_is(topic, partition);
+        let error = error.with_partition(topic, partition);
         if position.deny(error.clone()) {
             cluster.context.observer.tell(Observed::PartitionDenied {
                 topic: Arc::clone(topic),

@@ -145,7 +145,7 @@ impl<'a> Truncated<'a> {
             divergent: self.parting,
         };
         Error::new(Kind::Truncated, text)
-            .partition_is(self.topic, self.partition)
+            .with_partition(self.topic, self.partition)
             .with_truncation(truncation)
     }
 }

@@ -96,7 +96,7 @@ impl CommittedLookups {
             }
             Some(Err(error)) => {
                 let failed = sought.into_iter().map(|it| {
-                    let error = error.clone().partition_is(&it.topic, it.partition);
+                    let error = error.clone().with_partition(&it.topic, it.partition);
                     (it, Err(error))
                 });
                 self.found.extend(failed);

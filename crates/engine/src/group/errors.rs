@@ -135,21 +135,21 @@ pub(super) fn explained(error: Error, assignors: &[Arc<str>]) -> Error {
 /// A commit of a client that is not a member at the moment.
 pub(super) fn not_a_member(group: &Arc<str>) -> Error {
     let text = "nothing was committed: this consumer is not a member of the group at the moment. Poll to join it";
-    Error::new(Kind::CommitFailed, text).group_is(group)
+    Error::new(Kind::CommitFailed, text).with_group(group)
 }
 
 /// A commit while the partitions are revoked for a rebalance.
 pub(super) fn rebalancing(group: &Arc<str>) -> Error {
     let text =
         "nothing was committed: the group rebalances. Poll, and commit what is assigned then";
-    Error::new(Kind::CommitFailed, text).group_is(group)
+    Error::new(Kind::CommitFailed, text).with_group(group)
 }
 
 /// A commit that was not sent before its partitions were revoked.
 pub(super) fn given_up(group: &Arc<str>) -> Error {
     let text = "partitions of this commit were revoked for other members before it could be sent, and are read from the last commit \
                 on: poll, and commit what is assigned then";
-    Error::new(Kind::CommitFailed, text).group_is(group)
+    Error::new(Kind::CommitFailed, text).with_group(group)
 }
 
 /// A method that needs a group was called on a consumer without one.

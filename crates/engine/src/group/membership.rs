@@ -730,7 +730,7 @@ impl Membership {
     /// Polls raise the error, and the member tries again.
     fn refuse(&mut self, now: Instant, core: &mut Core, error: Error) {
         let offered = self.classic.offers();
-        self.trouble = Some(explained(error.clone(), &offered).group_is(&self.group));
+        self.trouble = Some(explained(error.clone(), &offered).with_group(&self.group));
         core.cluster.context.changes.tell(Change::Records);
         self.pause(now, core, error);
     }
@@ -739,7 +739,7 @@ impl Membership {
     fn end(&mut self, core: &mut Core, error: Error) {
         let offered = self.classic.offers();
         self.lose(core, true, &error.to_string());
-        self.trouble = Some(explained(error, &offered).group_is(&self.group));
+        self.trouble = Some(explained(error, &offered).with_group(&self.group));
         core.cluster.context.changes.tell(Change::Records);
     }
 
@@ -883,7 +883,7 @@ impl Membership {
 
     fn refuse_heartbeat(&mut self, core: &mut Core, error: Error) {
         let offered = self.classic.offers();
-        self.trouble = Some(explained(error, &offered).group_is(&self.group));
+        self.trouble = Some(explained(error, &offered).with_group(&self.group));
         core.cluster.context.changes.tell(Change::Records);
     }
 

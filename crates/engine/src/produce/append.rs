@@ -66,8 +66,8 @@ pub fn check_topic(name: &str) -> Result<(), Error> {
                 "a topic's name has 1 to {LONGEST_NAME} characters, and this one has {length}"
             );
             Err(Error::new(Kind::Argument, text)
-                .topic_is(&name.into())
-                .written_is(Written::No))
+                .with_topic(&name.into())
+                .with_written(Written::No))
         }
     }
 }
@@ -297,7 +297,7 @@ fn too_large(config: &Config, size: usize) -> Error {
     let text = format!(
         "a record of {size} bytes is larger than {name} ({limit}): raise the limit, or send a smaller record"
     );
-    Error::new(Kind::TooLarge, text).written_is(Written::No)
+    Error::new(Kind::TooLarge, text).with_written(Written::No)
 }
 
 /// Refuses a record with headers whose broker is too old for them, as far as that is known.
@@ -306,7 +306,7 @@ fn check_headers<T>(cluster: &Cluster, queue: &Queue<T>) -> Result<(), Error> {
         .leader
         .and_then(|leader| cluster.up_link(leader, Lane::Control));
     match no_headers(cluster, leader) {
-        Some(error) => Err(queue.name(error).written_is(Written::No)),
+        Some(error) => Err(queue.name(error).with_written(Written::No)),
         None => Ok(()),
     }
 }

@@ -175,7 +175,7 @@ impl<T: Clone> Batch<T> {
         } else {
             Written::No
         };
-        error.after(self.attempts).written_is(written)
+        error.after(self.attempts).with_written(written)
     }
 
     /// The outcome of the last attempt is not known.

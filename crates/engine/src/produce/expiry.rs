@@ -46,7 +46,7 @@ impl<T: Clone> Accumulator<T> {
         }
         for batch in &mut queue.sent {
             if !batch.decided && is_late(batch.created) {
-                let error = Error::clone(&error).partition_is(&queue.topic, queue.partition);
+                let error = Error::clone(&error).with_partition(&queue.topic, queue.partition);
                 self.outcomes.abandoned(&mut cluster.context, batch, error);
             }
         }
@@ -62,7 +62,7 @@ impl<T: Clone> Accumulator<T> {
             return;
         };
         let text = "the partition's leader and this client do not accept each other";
-        let error = cause.clone().wrap(cause.kind(), text).retriable_is(false);
+        let error = cause.clone().wrap(cause.kind(), text).with_retriable(false);
         let Some(queue) = self.queues.get_mut(index) else {
             return;
         };
@@ -99,7 +99,7 @@ impl<T: Clone> Accumulator<T> {
                 continue;
             };
             for batch in queue.sent.iter_mut().filter(|batch| !batch.decided) {
-                let error = cause.clone().partition_is(&queue.topic, queue.partition);
+                let error = cause.clone().with_partition(&queue.topic, queue.partition);
                 self.outcomes.abandoned(&mut cluster.context, batch, error);
             }
         }

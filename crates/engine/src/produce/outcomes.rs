@@ -117,7 +117,7 @@ impl<T: Clone> Outcomes<T> {
         batch.decided = true;
         batch.set_may_be_written();
         self.undecided.remove(&batch.id);
-        let error = error.after(batch.attempts).written_is(Written::Unknown);
+        let error = error.after(batch.attempts).with_written(Written::Unknown);
         self.tell_failure(context, batch, error);
     }
 

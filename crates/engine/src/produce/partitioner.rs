@@ -115,10 +115,10 @@ impl Partitions {
         }
         let text =
             format!("there is no partition {partition}: the topic has {count}, numbered from 0");
-        let error = Error::new(Kind::Argument, text).written_is(Written::No);
+        let error = Error::new(Kind::Argument, text).with_written(Written::No);
         let first = self.queues.first().and_then(|index| queues.get(*index));
         Some(match first.map(|queue| Arc::clone(&queue.topic)) {
-            Some(topic) => error.partition_is(&topic, partition),
+            Some(topic) => error.with_partition(&topic, partition),
             None => error,
         })
     }

@@ -82,7 +82,7 @@ impl<T> Queue<T> {
 
     /// The error with the partition's name.
     pub(super) fn name(&self, error: Error) -> Error {
-        error.partition_is(&self.topic, self.partition)
+        error.with_partition(&self.topic, self.partition)
     }
 
     /// The event of a batch that is given to a connection.

@@ -116,7 +116,7 @@ impl ParcelTopic {
                     ..Default::default()
                 }),
                 Err(error) => {
-                    failure.get_or_insert_with(|| error.partition_is(&name, index));
+                    failure.get_or_insert_with(|| error.with_partition(&name, index));
                 }
             }
         }

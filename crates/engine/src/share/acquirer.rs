@@ -208,7 +208,7 @@ impl Acquirer {
             return Err(not_held(first, last));
         };
         let (key, topic) = (known.key, Arc::clone(&known.topic));
-        let named = |error: Error| error.partition_is(&topic, key.1);
+        let named = |error: Error| error.with_partition(&topic, key.1);
         if kind == AcknowledgeType::Renew {
             self.check_renewal(cluster, known).map_err(named)?;
         }
@@ -478,7 +478,7 @@ impl Acquirer {
                     );
                     let detail = row.error_message.as_deref();
                     let error = self.named(cluster, (node, api), Error::from_code(code, detail));
-                    let error = error.partition_is(&name, key.1);
+                    let error = error.with_partition(&name, key.1);
                     self.not_fetched(now, cluster, (key, &name), leader, error);
                     continue;
                 }

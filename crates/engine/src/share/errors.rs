@@ -28,7 +28,7 @@ pub(super) fn lost(cause: Error) -> Error {
 pub(super) fn unknown(cause: Error) -> Error {
     let text =
         "whether the acknowledgement counts is not known; the records may be delivered again";
-    cause.wrap(Kind::OutcomeUnknown, text).retriable_is(false)
+    cause.wrap(Kind::OutcomeUnknown, text).with_retriable(false)
 }
 
 pub(super) fn explained(error: Error) -> Error {

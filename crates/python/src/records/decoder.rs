@@ -96,8 +96,8 @@ impl Decoder {
         };
         match found.damage().filter(|_| self.shares) {
             Some(damage) => Error::new(fault(error), error.to_string())
-                .partition_is(&fetched.topic, fetched.partition)
-                .damage_is(damage.clone()),
+                .with_partition(&fetched.topic, fetched.partition)
+                .with_damage(damage.clone()),
             None => found,
         }
     }

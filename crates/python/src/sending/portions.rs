@@ -407,7 +407,7 @@ impl Sending {
             async move {
                 let mut sending = self;
                 if let Err(error) = portion.ready(&sending.client).await {
-                    let error = error.written_is(Written::No);
+                    let error = error.with_written(Written::No);
                     if sending.sent.peek().is_empty() {
                         return Err(error);
                     }

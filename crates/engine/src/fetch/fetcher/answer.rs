@@ -206,7 +206,12 @@ impl Fetcher {
         cluster.doubt_view();
         let text = format!("its log is another one than was read before offset {offset}");
         let error = Error::from_code(ErrorCode::OFFSET_OUT_OF_RANGE, Some(&text));
-        retries.fail(now, cluster, position, error.partition_is(topic, partition));
+        retries.fail(
+            now,
+            cluster,
+            position,
+            error.with_partition(topic, partition),
+        );
     }
 
     fn handle_checked(&mut self, now: Instant, cluster: &mut Cluster, ended: Ended) {
@@ -257,7 +262,7 @@ impl Fetcher {
             let error = orphan.error.clone();
             let refused = Refused {
                 code: ErrorCode::NONE,
-                error: error.partition_is(&span.topic, span.partition),
+                error: error.with_partition(&span.topic, span.partition),
                 leader: None,
             };
             self.handle_refused(now, cluster, span, refused, &mut retries);
@@ -296,7 +301,7 @@ impl Fetcher {
                         let text = format!("the log begins at {beginning}");
                         let code = ErrorCode::OFFSET_OUT_OF_RANGE;
                         let error = Error::from_code(code, Some(&text));
-                        let error = error.partition_is(&topic, partition);
+                        let error = error.with_partition(&topic, partition);
                         let policy = self.config.auto_offset_reset;
                         leave_log(now, cluster, policy, position, fresh, error);
                     }
@@ -322,7 +327,7 @@ impl Fetcher {
                 }
                 // A topic that the call reports as absent for good may be created again: the view decides.
                 Err(error) if heals(&error) || error.kind() == Kind::Argument => {
-                    let error = error.partition_is(&topic, partition);
+                    let error = error.with_partition(&topic, partition);
                     retries.fail(now, cluster, position, error);
                 }
                 Err(error) => retries.deny(now, cluster, (&topic, partition), position, error),

@@ -186,7 +186,7 @@ impl Fetcher {
         }
         for span in spans {
             if let Some(entry) = self.assignment.touch_key(span.key) {
-                let error = error.clone().partition_is(&span.topic, span.partition);
+                let error = error.clone().with_partition(&span.topic, span.partition);
                 entry.position.stuck = Some(error);
             }
         }

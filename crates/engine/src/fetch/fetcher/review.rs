@@ -100,7 +100,7 @@ impl Fetcher {
         if position.need(now) == Need::Offset
             && let Err(error) = time_of(position, self.config.auto_offset_reset)
         {
-            position.stuck = Some(error.partition_is(topic, partition));
+            position.stuck = Some(error.with_partition(topic, partition));
         }
         let mut source = leader;
         let place = match (position.need(now), leader) {

@@ -528,7 +528,7 @@ fn a_consumer_that_closes_during_a_lookup_dials_nobody() {
 #[test]
 fn the_end_of_a_call_is_no_end_for_a_partition() {
     let gone = Error::from_code(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION, None);
-    assert!(heals(&gone.retriable_is(false)));
+    assert!(heals(&gone.with_retriable(false)));
     let refused = Error::from_code(ErrorCode::TOPIC_AUTHORIZATION_FAILED, None);
     assert!(!heals(&refused));
 }

@@ -97,7 +97,7 @@ impl Membership {
                     return self.join_classic(now, core);
                 }
                 let error = Error::from_code(ErrorCode::MEMBER_ID_REQUIRED, None);
-                return self.pause(now, core, error.group_is(&self.group));
+                return self.pause(now, core, error.with_group(&self.group));
             }
             Ok(Admission::Joined(joined)) => joined,
             Err(error) => return self.failed(now, core, error),
@@ -117,7 +117,7 @@ impl Membership {
                 "the coordinator names generation {generation}, member {member_id:?} and assignor {protocol:?}, of which one \
                  cannot be"
             );
-            let error = Error::new(Kind::Protocol, text).group_is(&self.group);
+            let error = Error::new(Kind::Protocol, text).with_group(&self.group);
             return self.refuse(now, core, error);
         };
         self.classic.assignor = assignor;
@@ -199,7 +199,7 @@ impl Membership {
                 // The caller has raised it already.
                 self.release_lead(&mut core.cluster);
                 self.rejoin.get_or_insert(ASSIGNOR_FAILED);
-                return self.pause(now, core, error.group_is(&self.group));
+                return self.pause(now, core, error.with_group(&self.group));
             }
         };
         match assignments {
@@ -233,7 +233,7 @@ impl Membership {
         result: Result<Bytes, Error>,
     ) {
         let assignment = result.and_then(|bytes| {
-            Assignment::decode(bytes).map_err(|error| error.group_is(&self.group))
+            Assignment::decode(bytes).map_err(|error| error.with_group(&self.group))
         });
         let assignment = match assignment {
             Ok(assignment) => assignment,

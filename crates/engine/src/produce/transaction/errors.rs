@@ -57,7 +57,7 @@ pub(super) fn abortable(cause: Error, what: &str) -> Error {
     let text = format!(
         "{what}, so that the transaction can only be aborted: call abort_transaction(), and do its work again in another one"
     );
-    cause.wrap(Kind::Abortable, text).retriable_is(false)
+    cause.wrap(Kind::Abortable, text).with_retriable(false)
 }
 
 /// Another producer took over.
@@ -71,7 +71,7 @@ pub(super) fn fenced(cause: Error, id: &str, two_phase: bool) -> Error {
         "this producer is fenced: another one with transactional.id={id} took over, or {otherwise}. Close this producer; if \
          no other one is meant to run, make a new one"
     );
-    cause.wrap(Kind::Fenced, text).retriable_is(false)
+    cause.wrap(Kind::Fenced, text).with_retriable(false)
 }
 
 /// The producer cannot continue with any transaction.
@@ -80,7 +80,7 @@ pub(super) fn fatal(cause: Error, two_phase: bool) -> Error {
     let text = format!(
         "this producer can have no further transaction: close it, mend the cause, and make a new one. {rest}"
     );
-    cause.wrap(Kind::Fatal, text).retriable_is(false)
+    cause.wrap(Kind::Fatal, text).with_retriable(false)
 }
 
 /// What happens to a transaction that its producer does not end.
@@ -107,14 +107,14 @@ pub(super) fn outcome_unknown(cause: Error) -> Error {
     let text = "whether the transaction was committed is not known: its coordinator did not confirm the commit, and may have \
                 carried it out. The next begin_transaction() settles it first, and a log line reports how it ended; until that \
                 is known, do its work again only if doing it twice does no harm";
-    cause.wrap(Kind::OutcomeUnknown, text).retriable_is(false)
+    cause.wrap(Kind::OutcomeUnknown, text).with_retriable(false)
 }
 
 /// The producer was closed while its coordinator was requested to commit.
 pub(super) fn closed_in_commit(cause: Error) -> Error {
     let text = "whether the transaction was committed is not known: the producer was closed before its coordinator confirmed \
                 the commit";
-    cause.wrap(Kind::OutcomeUnknown, text).retriable_is(false)
+    cause.wrap(Kind::OutcomeUnknown, text).with_retriable(false)
 }
 
 /// An abort did not end in time.
@@ -130,7 +130,7 @@ pub(super) fn not_aborted(cause: Option<Error>, two_phase: bool) -> Error {
             let kind = cause.kind();
             cause.wrap(kind, text)
         }
-        Some(cause) => cause.wrap(Kind::Timeout, text).retriable_is(true),
+        Some(cause) => cause.wrap(Kind::Timeout, text).with_retriable(true),
         None => Error::new(Kind::Timeout, text),
     }
 }
@@ -241,7 +241,7 @@ pub(super) fn not_completed(cause: Error, commits: bool) -> Error {
         "whether the prepared transaction was {end} is not known: its coordinator did not confirm that, and may have done it. \
          Make the same call again, here or in another process; it does no harm twice"
     );
-    cause.wrap(Kind::OutcomeUnknown, text).retriable_is(false)
+    cause.wrap(Kind::OutcomeUnknown, text).with_retriable(false)
 }
 
 /// The end of a prepared transaction was not confirmed, and this producer cannot request it again. `cause` is what ends the
@@ -252,7 +252,7 @@ pub(super) fn never_completed(cause: Error, commits: bool) -> Error {
         "whether the prepared transaction was {end} is not known: an earlier attempt may have done it, and this producer cannot \
          find out"
     );
-    cause.wrap(Kind::OutcomeUnknown, text).retriable_is(false)
+    cause.wrap(Kind::OutcomeUnknown, text).with_retriable(false)
 }
 
 /// The login was refused before the end of a prepared transaction was requested.

@@ -342,7 +342,7 @@ impl Transaction {
             State::Prepared(_) => errors::prepared(),
             State::Fresh | State::Ready | State::Unsettled(_) => errors::none_open(),
         };
-        Err(error.written_is(Written::No))
+        Err(error.with_written(Written::No))
     }
 
     // --- facts for the accumulator, and from it

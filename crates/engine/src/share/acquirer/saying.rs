@@ -95,7 +95,7 @@ impl Acquirer {
 
     pub(super) fn in_partition(&self, error: Error, lock: LockId) -> Error {
         match self.locks.get(&lock) {
-            Some(lock) => error.partition_is(&lock.topic, lock.key.1),
+            Some(lock) => error.with_partition(&lock.topic, lock.key.1),
             None => error,
         }
     }
@@ -236,7 +236,7 @@ impl Acquirer {
                 true => unknown(error),
                 false => error.adding("it goes on, and may still count"),
             };
-            let error = error.partition_is(&topic, number);
+            let error = error.with_partition(&topic, number);
             (turn, topic, number, error)
         });
         open.collect()
