@@ -32,9 +32,15 @@ def shown(entry):
     )
 
 
-def described(name):
-    (future,) = admin.describe_configs([ConfigResource(ResourceType.TOPIC, name)]).values()
-    return future.result(20)
+def described(name, wanted=()):
+    """The entries, when those have the values wanted: brokers learn of a change after the controller has responded."""
+    end = time.monotonic() + 20
+    while True:
+        (future,) = admin.describe_configs([ConfigResource(ResourceType.TOPIC, name)]).values()
+        entries = future.result(20)
+        if all(entries[key].value == value for key, value in wanted) or time.monotonic() > end:
+            return entries
+        time.sleep(0.1)
 
 
 def changed(*entries):
@@ -49,16 +55,17 @@ for name in ("retention.ms", "cleanup.policy", "min.insync.replicas"):
     print(name, shown(found[name]))
 print(changed(ConfigEntry("retention.ms", "12345", incremental_operation=AlterConfigOpType.SET)))
 print(changed(ConfigEntry("cleanup.policy", "compact", incremental_operation=AlterConfigOpType.APPEND)))
-print(shown(described(topic)["retention.ms"]), described(topic)["cleanup.policy"].value)
+both = described(topic, [("retention.ms", "12345"), ("cleanup.policy", "delete,compact")])
+print(shown(both["retention.ms"]), both["cleanup.policy"].value)
 print(changed(ConfigEntry("retention.ms", None, incremental_operation=AlterConfigOpType.DELETE)))
 print(changed(ConfigEntry("no.such", "1", incremental_operation=AlterConfigOpType.SET)))
-print(described(topic)["retention.ms"].value)
+print(described(topic, [("retention.ms", found["retention.ms"].value)])["retention.ms"].value)
 broker = ConfigResource(ResourceType.BROKER, str(next(iter(admin.list_topics(timeout=20).brokers))))
 (future,) = admin.describe_configs([broker]).values()
 print(sorted(future.result(20))[:2], future.result(20)["num.partitions"].is_default)
 
 print(changed(ConfigEntry("cleanup.policy", "compact", incremental_operation=AlterConfigOpType.SUBTRACT)))
-print(described(topic)["cleanup.policy"].value)
+print(described(topic, [("cleanup.policy", "delete")])["cleanup.policy"].value)
 
 # Partitions.
 grown = admin.create_partitions([NewPartitions(topic, 5), NewPartitions(f"{topic}-none", 2)])
