@@ -563,21 +563,12 @@ impl Links {
 
     /// Closes the links to a broker whose versions were assumed.
     fn close_assumed(&mut self, now: Instant, context: &mut Context, address: &str) {
-        let assumed = |link: &Link| {
-            link.address() == address
-                && matches!(&link.state, State::Up(versions) if versions.is_assumed())
-        };
-        let ids: Vec<_> = self
-            .links
-            .iter()
-            .filter(|(_, link)| assumed(link))
-            .map(|(id, _)| *id)
-            .collect();
         let text = "another broker reported its versions, so that this one is probably not as old as it looked: it is probed again";
         let cause = Error::new(Kind::Unreachable, text).at(address);
-        for id in ids {
-            self.close(now, context, id, &cause);
-        }
+        self.close_where(now, context, &cause, |link| {
+            link.address() == address
+                && matches!(&link.state, State::Up(versions) if versions.is_assumed())
+        });
     }
 
     /// The connection broke, or could not be made.
@@ -660,18 +651,29 @@ impl Links {
     /// Closes every link to a broker of the cluster, and forgets what is known about the brokers:
     /// the next dial is of a bootstrap server.
     pub(super) fn begin_again(&mut self, now: Instant, context: &mut Context, cause: &Error) {
-        let known: Vec<_> = self
-            .links
-            .iter()
-            .filter(|(_, link)| matches!(link.destination, Destination::Node(..)))
-            .map(|(id, _)| *id)
-            .collect();
-        for id in known {
-            self.close(now, context, id, cause);
-        }
+        self.close_where(now, context, cause, |link| {
+            matches!(link.destination, Destination::Node(..))
+        });
         self.failures
             .retain(|destination, _| matches!(destination, Destination::Bootstrap(_)));
         self.refusing.clear();
+    }
+
+    fn close_where(
+        &mut self,
+        now: Instant,
+        context: &mut Context,
+        cause: &Error,
+        wanted: impl Fn(&Link) -> bool,
+    ) {
+        let links = self.links.iter();
+        let ids: Vec<_> = links
+            .filter(|(_, link)| wanted(link))
+            .map(|(id, _)| *id)
+            .collect();
+        for id in ids {
+            self.close(now, context, id, cause);
+        }
     }
 
     fn close(&mut self, now: Instant, context: &mut Context, id: LinkId, cause: &Error) {
@@ -708,10 +710,7 @@ impl Links {
     /// Closes every link.
     pub(super) fn close_all(&mut self, now: Instant, context: &mut Context, cause: &Error) {
         self.closed = true;
-        let ids: Vec<_> = self.links.keys().copied().collect();
-        for id in ids {
-            self.close(now, context, id, cause);
-        }
+        self.close_where(now, context, cause, |_| true);
     }
 
     /// Takes in the brokers of the cluster, as returned by the broker of `answered`. A bootstrap
@@ -748,18 +747,10 @@ impl Links {
             Kind::Unreachable,
             "the broker left the cluster or moved to another address",
         );
-        let homeless: Vec<_> = self
-            .links
-            .iter()
-            .filter(|(_, link)| match link.destination {
-                Destination::Node(id, _) => !nodes.contains(&(id, link.host.as_str(), link.port)),
-                Destination::Bootstrap(_) => false,
-            })
-            .map(|(id, _)| *id)
-            .collect();
-        for id in homeless {
-            self.close(now, context, id, &moved);
-        }
+        self.close_where(now, context, &moved, |link| match link.destination {
+            Destination::Node(id, _) => !nodes.contains(&(id, link.host.as_str(), link.port)),
+            Destination::Bootstrap(_) => false,
+        });
     }
 
     fn adopt(

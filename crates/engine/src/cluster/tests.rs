@@ -842,15 +842,7 @@ fn a_broker_that_told_its_versions_once_is_no_old_one() {
 /// Within a short time faults made it look old (simulation, `deposed` seed 15740739).
 #[test]
 fn what_looked_old_for_a_short_time_is_probed_again_when_another_broker_is_not() {
-    let mut script = admin(&[]);
-    script.engine.core.cluster.want(script.now, &"t".into());
-    script.engine.settle(script.now);
-    fails(&mut script, Some(Evidence::Suspect));
-    for _ in 0..2 {
-        fails(&mut script, Some(Evidence::Proven(Era::V0_9)));
-    }
-    script.versions = Versions::of(Era::V0_9);
-    script.run();
+    let mut script = beside_an_old_broker();
     let offsets_in = |script: &mut Script<Admin>, partition| {
         let wanted = vec![("t".into(), partition, 0)];
         ask(script, ListOffsets { wanted }, 60);
