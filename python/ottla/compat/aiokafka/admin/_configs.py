@@ -67,12 +67,6 @@ async def _found(
     admin: aio.Admin, resource: ConfigResource, names: list[str] | None, with_synonyms: bool
 ) -> tuple[int, str | None, list[ConfigEntry]]:
     of = _native(resource)
-    if of.type == "TOPIC":
-        # ottla.Admin waits for a topic that does not exist, so it is looked for first.
-        row = {"resourceType": 2, "resourceName": of.name, "configurationKeys": []}
-        [response] = (await admin.request("DescribeConfigs", {"resources": [row]}))["results"]
-        if response["errorCode"]:
-            return response["errorCode"], response["errorMessage"], []
     try:
         found = await admin.describe_configs(of, names=names, include_synonyms=with_synonyms)
     except native.KafkaError as error:

@@ -133,22 +133,12 @@ def _describe(resources: list[Any], admin: ottla.Admin, seconds: float) -> dict[
 def _described(
     wanted: list[ottla.ConfigResource], with_synonyms: bool, admin: ottla.Admin, seconds: float
 ) -> tuple[Mapping[Any, Any], dict[Any, KafkaError]]:
-    """Describe resources. `ottla.Admin` waits for topics that do not exist, so these are looked for first."""
-    topics = [each.name for each in wanted if each.type == "TOPIC"]
-    failed: dict[Any, KafkaError] = {}
-    if topics:
-        rows = [{"resourceType": 2, "resourceName": name, "configurationKeys": []} for name in topics]
-        for each in admin.request("DescribeConfigs", {"resources": rows}, timeout=seconds)["results"]:
-            error = results.code_error(each["errorCode"], each["errorMessage"])
-            if error is not None:
-                failed[ottla.ConfigResource("TOPIC", each["resourceName"])] = error
-    left = [each for each in wanted if each not in failed]
-    if not left:
-        return {}, failed
-    found, missing = results.partly(
-        left, lambda: admin.describe_configs(left, include_synonyms=with_synonyms, timeout=seconds)
+    """Describe resources: what was found, and the errors of the others."""
+    if not wanted:
+        return {}, {}
+    return results.partly(
+        wanted, lambda: admin.describe_configs(wanted, include_synonyms=with_synonyms, timeout=seconds)
     )
-    return found, {**failed, **missing}
 
 
 def _entry(found: ottla.ConfigEntry) -> Any:
