@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from types import TracebackType
 from typing import Any, Protocol, Self
 
@@ -33,7 +34,7 @@ class Running(Protocol):
         """Stop it."""
 
 
-class Container:
+class Container(ABC):
     """The methods of testcontainers' KafkaContainer, on a broker that a subclass makes."""
 
     def __init__(self, image: str = _IMAGE, port: int = 9093, **options: Any) -> None:  # noqa: ARG002 - see above
@@ -42,9 +43,9 @@ class Container:
         self._host_port = 0
         self._broker: Running | None = None
 
+    @abstractmethod
     def _made(self, port: int, config: dict[str, ConfigValue]) -> Running:
         """A broker that has not started."""
-        raise NotImplementedError
 
     def with_env(self, key: str, value: str) -> Self:
         """Set a variable of the container."""

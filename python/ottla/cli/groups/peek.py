@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import ottla
 from ottla.cli import arguments, nouns, output
-from ottla.cli.readable import readable
+from ottla.cli.formats.envelope import described
 
 if TYPE_CHECKING:
     import argparse
@@ -59,17 +59,7 @@ def _first(
         for record in batch:
             rows = found[record.partition]
             if len(rows) < options.max:
-                rows.append(
-                    {
-                        "topic": topic,
-                        "partition": record.partition,
-                        "offset": record.offset,
-                        "timestamp": record.timestamp,
-                        "key": readable(record.key),
-                        "value": readable(record.value),
-                        "headers": [[name, readable(value)] for name, value in record.headers],
-                    }
-                )
+                rows.append(described(record))
         spans = {
             partition: rest
             for partition, span in spans.items()
