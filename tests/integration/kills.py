@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 import ottla
 from tests.integration.peers.base import DEADLINE
@@ -155,8 +155,18 @@ class Control(Meanwhile):
     def run(self) -> None:
         while not self.is_over.wait(0.05):
             begin = time.monotonic()
-            self.consumer.commit(offsets=[TopicPartition(TOPIC, 0, len(self.commits))], asynchronous=False)
+            while not self.is_over.is_set() and not self.is_committed():
+                time.sleep(0.05)
             self.commits.append((begin, time.monotonic()))
+
+    def is_committed(self) -> bool:
+        """Commit once. A broker that is busy, or has no coordinator for the group yet, refuses; the next one is part of the same."""
+        try:
+            self.consumer.commit(offsets=[TopicPartition(TOPIC, 0, len(self.commits))], asynchronous=False)
+        except KafkaException as refused:
+            print(f"a commit by confluent-kafka was refused: {refused}")
+            return False
+        return True
 
     def longest(self, since: float, until: float) -> float:
         """Seconds of the longest commit that was under way between these instants."""

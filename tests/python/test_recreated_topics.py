@@ -75,6 +75,26 @@ def test_an_offset_of_a_deleted_topic_is_not_committed(api: Api, address: str, t
         assert [record.offset for record in api.poll(consumer, 150)] == list(range(150))
 
 
+def test_an_offset_of_a_deleted_topic_is_not_committed_once_its_partition_was_taken_away(
+    api: Api, address: str, topic: str
+) -> None:
+    """A group takes away the partitions of a deleted topic. An offset that was read before must not count for the new one."""
+    with api.consumer(address, **SETTINGS, group_id=topic) as consumer:
+        api(consumer.assign([(topic, 0)]))
+        api.poll(consumer, 100)
+        api(consumer.assign([]))
+        create_again(address, topic, 150)
+        for again in ([], [(topic, 0)]):
+            api(consumer.assign(again))
+            with pytest.raises(errors.NotFoundError, match="deleted after the records were read"):
+                api(consumer.commit({(topic, 0): 100}))
+        assert len(api.poll(consumer, 150)) == 150
+        api(consumer.commit({(topic, 0): 150}))
+        found = api(consumer.committed([(topic, 0)]))[topic, 0]
+        assert found
+        assert found.offset == 150
+
+
 @PROTOCOLS
 def test_a_commit_of_all_positions_skips_nothing_of_a_new_topic(
     api: Api, address: str, topic: str, protocol: str

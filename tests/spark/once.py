@@ -112,7 +112,10 @@ class Copy:
         """Run the query until it has caught up or failed. Gives the error, or None."""
         self.prepare(driver, *faults)
         driver.ask({**self.asked, **change})
-        return driver.answer()["error"]
+        error = driver.answer()["error"]
+        # The report of a failed assertion has only its ends.
+        print(error)
+        return error
 
     def prepare(self, driver, *faults):
         for left in driver.faults.iterdir():

@@ -12,6 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Instant;
 
+use ottla_protocol::Uuid;
 use rustc_hash::FxHashMap;
 
 use crate::error::{Error, Kind};
@@ -69,6 +70,9 @@ pub(super) struct Assignment {
     stuck: BTreeSet<Key>,
     /// Partitions whose last request was denied. Each is removed once a request for it succeeds.
     denied: BTreeSet<Key>,
+    /// The topics that callers read of partitions that were taken away since, each with the offset after its last record. A group
+    /// takes away what was deleted, perhaps before its offset is committed.
+    former: BTreeMap<Arc<str>, BTreeMap<i32, (Uuid, i64)>>,
     /// Leaders of assigned partitions, and how many each leads.
     leaders: BTreeMap<i32, usize>,
     /// How many positions were looked at, for tests that count.
@@ -84,8 +88,9 @@ impl Assignment {
 
     // --- which there are
 
-    pub(super) fn insert(&mut self, topic: &Arc<str>, partition: i32, position: Position) {
+    pub(super) fn insert(&mut self, topic: &Arc<str>, partition: i32, mut position: Position) {
         self.remove(topic, partition);
+        position.former = self.former_read(topic, partition);
         self.last_key += 1;
         let key = Key(self.last_key);
         let topic = Arc::clone(topic);
@@ -113,7 +118,40 @@ impl Assignment {
         self.settle(key, Place::Idle, None);
         self.denied.remove(&key);
         let entry = self.entries.remove(&key)?;
+        if let Some(read) = entry.position.latest_read() {
+            let former = self.former.entry(entry.topic).or_default();
+            former.insert(partition, read);
+        }
         Some(entry.position.generation)
+    }
+
+    /// The id of the topic that the caller read this offset of; zero if it is not known.
+    pub(super) fn topic_read(&self, topic: &str, partition: i32, offset: i64) -> Uuid {
+        match self.get(topic, partition) {
+            Ok(position) => position.topic_read(offset),
+            Err(_) => match self.former_read(topic, partition) {
+                Some((id, end)) if offset <= end => id,
+                _ => Uuid::ZERO,
+            },
+        }
+    }
+
+    /// The topics that callers read of each partition, with the offset after the last record of each.
+    pub(super) fn topics_read(&self) -> impl Iterator<Item = (&Arc<str>, i32, (Uuid, i64))> {
+        let assigned = self.each().flat_map(|(topic, partition, position)| {
+            let reads = position.topics_read();
+            reads.map(move |read| (topic, partition, read))
+        });
+        let former = self.former.iter().flat_map(|(topic, partitions)| {
+            let reads = partitions.iter();
+            reads.map(move |(partition, read)| (topic, *partition, *read))
+        });
+        assigned.chain(former.filter(|(topic, partition, _)| !self.contains(topic, *partition)))
+    }
+
+    /// The topic that the caller read while the partition was assigned before.
+    fn former_read(&self, topic: &str, partition: i32) -> Option<(Uuid, i64)> {
+        self.former.get(topic)?.get(&partition).copied()
     }
 
     /// The numbers of a topic's assigned partitions.

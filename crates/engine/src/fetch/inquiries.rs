@@ -50,23 +50,19 @@ impl Fetcher {
 
     /// The id of the topic that the caller read this offset of; zero if it is not known.
     pub(crate) fn topic_read(&self, topic: &str, partition: i32, offset: i64) -> Uuid {
-        let position = self.assignment.get(topic, partition);
-        position.map_or(Uuid::ZERO, |position| position.topic_read(offset))
+        self.assignment.topic_read(topic, partition, offset)
     }
 
-    /// The topics that callers have read of the assigned partitions, as far as their ids are known.
+    /// The topics that callers have read, as far as their ids are known, also of partitions that were taken away since.
     pub(crate) fn topics_read(&self) -> Vec<TopicRead> {
-        let each = self.assignment.each();
-        let each = each.flat_map(|(topic, partition, position)| {
-            let reads = position.topics_read();
-            reads.map(move |(topic_id, end)| TopicRead {
-                topic: Arc::clone(topic),
-                partition,
-                topic_id,
-                end,
-            })
+        let reads = self.assignment.topics_read();
+        let reads = reads.map(|(topic, partition, (topic_id, end))| TopicRead {
+            topic: Arc::clone(topic),
+            partition,
+            topic_id,
+            end,
         });
-        each.collect()
+        reads.collect()
     }
 
     /// The topic's id in the metadata; zero if it is not known.

@@ -204,6 +204,7 @@ impl Position {
             was_seen: self.was_seen,
             bounds: self.bounds,
             replica: self.replica,
+            former: self.latest_read(),
             ..Position::new(generation, start)
         };
     }
@@ -222,9 +223,11 @@ impl Position {
     /// Goes back to where the log was truncated: to an offset, and the epoch of the record before
     /// it. `leader_epoch` is the epoch of the leader that reported it, -1 if it is not known.
     pub(super) fn go_back(&mut self, generation: Generation, at: (i64, i32), leader_epoch: i32) {
-        let (topic_id, mut epochs) = (self.topic_id, mem::take(&mut self.epochs));
+        let (topic_id, former) = (self.topic_id, self.former);
+        let mut epochs = mem::take(&mut self.epochs);
         self.seek(generation, Start::After(at.0, at.1));
         self.topic_id = topic_id;
+        self.former = former;
         // Earlier records are compared with the log again.
         epochs.cut(at.0);
         if epochs.before(at.0).is_some() {
@@ -320,7 +323,7 @@ impl Position {
 
     /// Continues in a topic that was recreated under the name.
     pub(super) fn leave_topic(&mut self, generation: Generation, start: Start) {
-        let former = self.next.map(|next| (self.topic_id, next));
+        let former = self.latest_read();
         self.reset(generation, start, "the topic was deleted and created again");
         self.topic_id = Uuid::ZERO;
         self.former = former;
@@ -341,6 +344,11 @@ impl Position {
         let current = self.next.map(|next| (self.topic_id, next));
         let known = current.into_iter().chain(self.former);
         known.filter(|(id, _)| *id != Uuid::ZERO)
+    }
+
+    /// The topic that the caller read last under the name, and the offset after its last record.
+    pub(super) fn latest_read(&self) -> Option<(Uuid, i64)> {
+        self.topics_read().next()
     }
 
     /// The topic has this id now; zero if it is not known.
@@ -483,13 +491,24 @@ mod tests {
     }
 
     #[test]
-    fn a_reset_keeps_the_topics_and_a_seek_forgets_them() {
+    fn a_reset_keeps_the_topics() {
         let mut position = read_to(100);
         position.leave_topic(Generation(2), Start::Beginning);
         position.reset(Generation(3), Start::Beginning, "out of range");
         assert_eq!(position.topic_read(100), OLD);
-        position.seek(Generation(4), Start::Offset(100));
-        assert_eq!(position.topic_read(100), Uuid::ZERO);
-        assert_eq!(reads(&position), []);
+        position.found((0, -1), NEW);
+        position.next = Some(7);
+        position.go_back(Generation(4), (5, 0), 1);
+        assert_eq!(reads(&position), [(NEW, 5), (OLD, 100)]);
+    }
+
+    #[test]
+    fn a_seek_keeps_the_topic_of_what_was_read_before_it() {
+        let mut position = read_to(100);
+        position.seek(Generation(2), Start::Offset(10));
+        // Whoever names the offset of a seek means the topic of today.
+        assert_eq!(position.topic_read(10), Uuid::ZERO);
+        assert_eq!(position.topic_read(100), OLD);
+        assert_eq!(reads(&position), [(OLD, 100)]);
     }
 }

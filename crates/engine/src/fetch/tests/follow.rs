@@ -105,6 +105,33 @@ fn a_topic_made_anew_is_read_from_its_beginning_after_what_came_of_the_old_one()
 }
 
 #[test]
+fn what_was_read_before_a_partition_was_taken_away_is_still_known() {
+    let (mut script, asked) = at_ten(&[("metadata.max.age.ms", "1000")]);
+    let first = to(&asked, &script, "b1");
+    reply(&mut script, &asked[first], ErrorCode::NONE, &[batch(10, 5)]);
+    script.run();
+    let taken = script.engine.take(script.now).unwrap();
+    assert!(script.engine.advance("t", 0, taken.generation, 15));
+    let reads = |script: &Reader| -> Vec<_> {
+        let reads = script.engine.topics_read().into_iter();
+        let of_one = reads.filter(|read| read.partition == 0);
+        of_one.map(|read| (read.topic_id, read.end)).collect()
+    };
+    let before = reads(&script);
+    assert!(matches!(before[..], [(id, 15)] if id != ottla_protocol::Uuid::ZERO), "{before:?}");
+    // A group takes away what was deleted, and gives it back when it is there again.
+    let now = script.now;
+    script.engine.follow(now, Vec::new()).unwrap();
+    assert_eq!(reads(&script), before);
+    script.topic_id = Some(77);
+    let now = script.now;
+    script.engine.follow(now, vec!["t".into()]).unwrap();
+    script.pass(Duration::from_millis(1100));
+    assert_eq!(assigned(&script), [0, 1]);
+    assert_eq!(reads(&script), before);
+}
+
+#[test]
 fn a_topic_made_anew_may_have_fewer_partitions() {
     let (mut script, _) = at_ten(&[("metadata.max.age.ms", "1000")]);
     script.topic_id = Some(77);
