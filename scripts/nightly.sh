@@ -1,6 +1,6 @@
 #!/bin/sh
 # The nightly ring: what is too long or too random for each change. Every step runs; the status says whether all passed. Logs are in
-# target/rings/nightly. Usage: nightly.sh [STEP...], of: seeds coverage properties matrices fuzz brokers faults franz pyspark msrv deny flakes
+# target/rings/nightly. Usage: nightly.sh [STEP...], of: seeds coverage properties matrices wheel fuzz brokers faults franz pyspark msrv deny flakes
 set -u
 out=target/rings/nightly
 mkdir -p $out
@@ -19,6 +19,11 @@ seeds() {
 # All stored seeds, with the faults that must strike and the states that must be entered.
 coverage() { cargo test --release --locked -p ottla-sim -- --include-ignored; }
 matrices() { OTTLA_SEED=$FIRST .venv/bin/python -m pytest --ring nightly --numprocesses 2 --dist loadfile --results $out/matrices.json; }
+# CI tests a wheel of the gate's profile; this one is what users get.
+wheel() {
+    make wheel && .venv/bin/python -m pytest --ring install --results $out/wheel.json && .venv/bin/python -m pytest \
+        tests/install/test_wheel.py::test_size_of_the_optimised_wheel
+}
 # New random schemas of each format, beside the reference libraries and Spark.
 properties() {
     OTTLA_SEED=$FIRST OTTLA_CASES=${CASES:-20000} .venv/bin/python -m pytest tests/property tests/spark/test_typed_generated.py \
@@ -35,7 +40,7 @@ deny() { scripts/deny.sh ${DENY:-}; }
 flakes() { make flakes N=20; }
 
 status=0
-[ $# -gt 0 ] || set -- seeds coverage properties matrices fuzz brokers faults franz pyspark msrv deny flakes
+[ $# -gt 0 ] || set -- seeds coverage properties matrices wheel fuzz brokers faults franz pyspark msrv deny flakes
 printf 'seeds of day %s: from %s on\n' "$DAY" "$FIRST"
 for step; do
     begin=$(date +%s)

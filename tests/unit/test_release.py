@@ -50,6 +50,12 @@ def test_a_tag_that_is_no_version(project, tag):
     assert "is not a version" in problem
 
 
+def test_the_page_on_installation_lists_the_extras():
+    text = (ROOT / "docs" / "start" / "install.md").read_text()
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    assert set(re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE)) == extras.keys() - {"demo", "dev"}
+
+
 @pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda path: path.stem)
 def test_actions_are_pinned_by_hash(workflow):
     used = re.findall(r"^ *- uses: (.*)$|^ *uses: (.*)$", workflow.read_text(), re.MULTILINE)
