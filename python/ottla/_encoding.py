@@ -118,7 +118,7 @@ class Encoder:
                 that a generated Protobuf class imports need none: each is registered under its own name.
             normalize: Whether the registry first brings the schema into its normal form.
             id_in: "value" to write the schema's id before each value, "header" to write none: `header` then returns
-                the header that each record needs. Not for Protobuf.
+                the header that each record needs.
 
         Raises:
             ArgumentError: The schema or an option can never work.
@@ -170,8 +170,6 @@ class Encoder:
             raise ArgumentError(f"strategy must be one of {', '.join(map(repr, STRATEGIES))}, not {self._strategy!r}")
         if id_in not in {"value", "header"}:
             raise ArgumentError(f'id_in must be "value" or "header", not {id_in!r}')
-        if self._in_header and self._format == "protobuf":
-            raise ArgumentError("the header of a Protobuf value needs the index of its message: use id_in='value'")
         if self._registry is None and (self._in_header or self._references or self._normalize):
             raise ArgumentError("id_in, references and normalize need a registry: pass registry=SchemaRegistry(url)")
 
@@ -248,7 +246,8 @@ class Encoder:
             topic: As for `encode`.
 
         Returns:
-            The name, `__value_schema_id` or `__key_schema_id`, and the schema's GUID after the magic byte 1.
+            The name, `__value_schema_id` or `__key_schema_id`, and the schema's GUID after the magic byte 1. For
+            Protobuf the indexes of the message in its file follow.
 
         Raises:
             ArgumentError: The encoder writes the id before each value.
@@ -257,8 +256,9 @@ class Encoder:
         """
         if not self._in_header:
             raise ArgumentError("the encoder writes the id before each value: make it with id_in='header'")
-        guid = self._resolve(self._subject_of(topic)).guid
-        return f"__{self._column}_schema_id", b"\1" + uuid.UUID(guid).bytes
+        resolved = self._resolve(self._subject_of(topic))
+        indexes = resolved.typed().message_indexes()
+        return f"__{self._column}_schema_id", b"\1" + uuid.UUID(resolved.guid).bytes + indexes
 
     def resolve(
         self, topic: str | None = None, check: Callable[[Callable[[Any], Encoded]], object] | None = None
@@ -377,10 +377,10 @@ class Encoder:
         number = None if self._registry is None else schema.id
         if number is None and self._registry is not None:
             raise ArgumentError("the schema from the registry has no id: use registry.latest(subject)")
+        guid = self._guid(schema) if self._in_header else None
         if self._format == "protobuf":
             files = tuple(schema.descriptors())
-            return ResolvedSchema(self._format, descriptors=files, message=self._message, id=number)
-        guid = self._guid(schema) if self._in_header else None
+            return ResolvedSchema(self._format, descriptors=files, message=self._message, id=number, guid=guid)
         return ResolvedSchema(self._format, schema.text, schema.references, id=number, guid=guid)
 
     def _text(self, registry: SchemaRegistry) -> tuple[str, list[dict[str, Any]]]:

@@ -196,11 +196,17 @@ def test_the_sbom_names_every_crate(wheel):
 
 
 def test_the_source_distribution_has_what_the_build_reads(wheel):
-    """The wheel was built from it; here is what would be noticed only where other sources are near."""
+    """A whole crate, where it has one at all. `make wheel` builds from it; here is what would be noticed only where other sources are
+    near."""
     (archive,) = wheel.parent.glob("ottla-*.tar.gz")
     with tarfile.open(archive) as opened:
         names = {name.partition("/")[2] for name in opened.getnames()}
-    schemas = {str(path.relative_to(ROOT)) for path in (ROOT / "schemas").rglob("*.json")}
+    crates = {"/".join(name.split("/")[:2]) for name in names if name.startswith("crates/")}
+    assert {"crates/module", "crates/python", "crates/engine", "crates/protocol", "crates/codegen"} <= crates
+    read = [path for crate in crates for path in (ROOT / crate / "src").rglob("*.rs")]
+    schemas = list((ROOT / "schemas").rglob("*.json"))
     assert len(schemas) > 290
-    assert schemas <= names
+    read += [*schemas, *(ROOT / "python").rglob("*.py")]
+    assert {str(path.relative_to(ROOT)) for path in read} <= names
+    assert {f"{crate}/Cargo.toml" for crate in crates} <= names
     assert {"Cargo.lock", "LICENSE", "README.md", "PKG-INFO", "python/ottla/py.typed"} <= names

@@ -34,6 +34,7 @@ from tests.integration.controls import Controls
 from tests.integration.peers.confluent import Confluent
 from tests.integration.peers.java import Java
 from tests.integration.stamps import read_stamp, stamp
+from tests.pace import patience
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -82,8 +83,8 @@ def rolled(cluster: Cluster, node: int, stop: threading.Event) -> None:
 
 
 def cut(cluster: Cluster, node: int, stop: threading.Event) -> None:
-    """Every connection to the node dies after 0.5 to 1.5 s."""
-    stop.wait(random.uniform(0.5, 1.5) / NODES)
+    """Every connection to the node dies after 0.5 to 1.5 s, or later on a machine on which a request takes longer."""
+    stop.wait(patience(random.uniform(0.5, 1.5)) / NODES)
     cluster.fault(node, mode="reset")
     cluster.fault(node)
 

@@ -18,6 +18,7 @@ from tests.integration.messages import Message
 from tests.integration.peers.base import until
 from tests.integration.peers.confluent import Confluent
 from tests.integration.stamps import Sent, read_stamp, stamp
+from tests.pace import patience
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -100,6 +101,7 @@ def slow_and_torn(cluster: Cluster) -> None:
 STORIES = [killed, restarted, resets, cut_answers, slow_and_torn]
 
 
+@pytest.mark.timeout(400)
 @pytest.mark.parametrize("story", STORIES, ids=lambda s: s.__name__)
 def test_produce_loses_and_doubles_nothing(
     shaken: Cluster, proxied: str, new_topic: Callable[..., str], story: Callable[[Cluster], None]
@@ -107,6 +109,7 @@ def test_produce_loses_and_doubles_nothing(
     produce_through(story, shaken, proxied, new_topic)
 
 
+@pytest.mark.timeout(400)
 @pytest.mark.parametrize("story", [resets, cut_answers], ids=lambda s: s.__name__)
 def test_a_broker_that_remembers_one_batch_has_none_twice(
     start_kafka: Callable[..., Cluster], new_topic: Callable[..., str], story: Callable[[Cluster], None]
@@ -122,9 +125,10 @@ def produce_through(
     """Produce while the faults happen, and hold what was told of each record against the log."""
     topic = new_topic(bootstrap, PARTITIONS)
     sent = Sent(story.__name__, topic)
-    with ottla.Producer(bootstrap, linger_ms=2, delivery_timeout_ms=60_000, request_timeout_ms=5_000) as producer:
+    in_time = int(patience(60) * 1000)
+    with ottla.Producer(bootstrap, linger_ms=2, delivery_timeout_ms=in_time, request_timeout_ms=5_000) as producer:
         faults = Faults(lambda: story(cluster))
-        for sequence, _ in enumerate(until(60, "the faults are over")):
+        for sequence, _ in enumerate(until(patience(60), "the faults are over")):
             for partition in range(PARTITIONS):
                 sent.send(producer, partition, sequence)
             time.sleep(0.002)

@@ -6,8 +6,15 @@ import json
 
 import pyarrow as pa
 import pytest
-from confluent_kafka.schema_registry import Schema, SchemaRegistryClient, record_subject_name_strategy
+from confluent_kafka.schema_registry import (
+    Schema,
+    SchemaRegistryClient,
+    dual_schema_id_deserializer,
+    header_schema_id_serializer,
+    record_subject_name_strategy,
+)
 from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
+from confluent_kafka.schema_registry.protobuf import ProtobufDeserializer, ProtobufSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
@@ -101,12 +108,42 @@ def test_a_schema_is_normalized(ours, theirs):
     assert theirs.get_versions("s") == [1]
 
 
-def message_class(files):
-    """The class of the message `Order` of the last file."""
+def message_class(files, name="shop.Order"):
+    """The class of a message of the last file."""
     pool = descriptor_pool.DescriptorPool()
     for file in files:
         pool.AddSerializedFile(file.SerializeToString())
-    return message_factory.GetMessageClass(pool.FindMessageTypeByName("shop.Order"))
+    return message_factory.GetMessageClass(pool.FindMessageTypeByName(name))
+
+
+@pytest.mark.parametrize("name", ["First", "Order", "Order.Line"])
+def test_ids_of_protobuf_in_headers(ottla_registry, ours, theirs, name):
+    """The header of each message of a file is the one that Confluent's serializer makes."""
+    field = descriptor_pb2.FieldDescriptorProto
+    text = {"name": "t", "number": 1, "type": field.TYPE_STRING, "label": field.LABEL_OPTIONAL}
+    file = descriptor_pb2.FileDescriptorProto(name="shop.proto", package="shop", syntax="proto3")
+    file.message_type.add(name="First").field.add(**text)
+    order = file.message_type.add(name="Order")
+    order.field.add(**text)
+    order.nested_type.add(name="Line").field.add(**text)
+    made = message_class([file], f"shop.{name}")
+    encoder = ottla.Encoder(made, "protobuf", registry=ours, id_in="header")
+    values = encoder.encode(pa.table({"t": ["a long text", "another one"]}), topic="t")
+    context = SerializationContext("t", MessageField.VALUE, [])
+    in_header = {"schema.id.serializer": header_schema_id_serializer}
+    assert ProtobufSerializer(made, theirs, in_header)(made(t="a long text"), context) == values[0]
+    assert context.headers == [encoder.header(topic="t")]
+    # The cache of the client that registered has the text of the schema, which the deserializer cannot use.
+    with SchemaRegistryClient({"url": ottla_registry.url}) as client:
+        read = ProtobufDeserializer(made, {"schema.id.deserializer": dual_schema_id_deserializer}, client)
+        assert [read(value, context).t for value in values] == ["a long text", "another one"]
+    with Broker(topics=["t"]) as broker:
+        with ottla.Producer(broker.bootstrap_servers) as producer:
+            producer.send("t", values[0], headers=context.headers).result(timeout=20)
+        batch = ottla.read(broker.bootstrap_servers, "t")
+        assert pa.table(batch.decode(format="protobuf", registry=ours, message=name)).to_pylist() == [
+            {"t": "a long text"}
+        ]
 
 
 def test_files_that_a_class_imports_are_registered(ours, theirs):

@@ -9,13 +9,22 @@ from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 servers, topic, group = sys.argv[1:]
 
 
+async def is_listed(admin, name, *, listed):
+    """Brokers learn of a change some time after the controller has responded."""
+    for _ in range(600):
+        if (name in await admin.list_topics()) == listed:
+            break
+        await asyncio.sleep(0.05)
+    return name in await admin.list_topics()
+
+
 async def main():
     admin = AIOKafkaAdminClient(bootstrap_servers=servers)
     await admin.start()
     made = f"{topic}-made"
     for _ in range(2):
         print([(name, code) for name, code, _ in (await admin.create_topics([NewTopic(made, 2, 1)])).topic_errors])
-    print(made in await admin.list_topics())
+    print(await is_listed(admin, made, listed=True))
     [described] = await admin.describe_topics([made])
     print(described["topic"], described["error_code"], described["is_internal"])
     for each in sorted(described["partitions"], key=lambda each: each["partition"]):
@@ -38,7 +47,8 @@ async def main():
         (await admin.list_consumer_group_offsets(group))[tp],
         (await admin.list_consumer_group_offsets(group, partitions=[tp]))[tp],
     )
-    print((await admin.delete_topics([made])).topic_error_codes, made in await admin.list_topics())
+    deleted = await admin.delete_topics([made])
+    print(deleted.topic_error_codes, await is_listed(admin, made, listed=False))
     await admin.close()
 
 

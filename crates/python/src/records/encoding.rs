@@ -50,6 +50,12 @@ impl TypedEncoder {
         })
     }
 
+    /// What follows a schema's id: for Protobuf where the message stands in its file, for other formats nothing.
+    fn message_indexes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let indexes = self.encoder.message_indexes().map_err(invalid)?;
+        Ok(PyBytes::new(py, &indexes))
+    }
+
     /// The last of some Protobuf files as a `FileDescriptorProto`, and the names of those that it imports.
     #[staticmethod]
     fn registered_file<'py>(

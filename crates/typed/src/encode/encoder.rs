@@ -83,16 +83,26 @@ impl Encoder {
     /// # Errors
     /// [`SchemaError`] for a message of a file that is imported.
     pub fn with_schema_id(mut self, id: u32) -> Result<Self, SchemaError> {
-        self.front = [&[0], id.to_be_bytes().as_slice()].concat();
+        let indexes = self.message_indexes()?;
+        self.front = [&[0], id.to_be_bytes().as_slice(), indexes.as_slice()].concat();
+        Ok(self)
+    }
+
+    /// What follows a schema's id: for Protobuf where the message stands in its file, for other formats nothing.
+    ///
+    /// # Errors
+    /// [`SchemaError`] for a message of a file that is imported.
+    pub fn message_indexes(&self) -> Result<Vec<u8>, SchemaError> {
+        let mut out = Vec::new();
         if let Format::Protobuf { file, message } = &self.format {
             let path = file.path(message).ok_or_else(|| {
                 SchemaError(format!(
                     "the message {message} is not of the file that is registered, but of one that it imports"
                 ))
             })?;
-            protobuf::indexes(&path, &mut self.front);
+            protobuf::indexes(&path, &mut out);
         }
-        Ok(self)
+        Ok(out)
     }
 
     /// Encodes each row; one that is null as a whole has no value, as a tombstone.
