@@ -213,7 +213,9 @@ MANY = 300
 FEW = 400
 
 
-@pytest.fixture(params=["embedded", *(pytest.param(release, marks=REAL) for release in ("4.4.0", "2.8.2"))])
+@pytest.fixture(
+    params=["embedded", pytest.param("4.4.0", marks=REAL), pytest.param("2.8.2", marks=[REAL, pytest.mark.nightly])]
+)
 def bootstrap(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     if request.param == "embedded":
         with Broker() as broker:

@@ -29,7 +29,7 @@ pytestmark = [REAL]
 TRANSACTION = 60_000
 
 
-@pytest.fixture(params=["4.4.0", "2.8.2"])
+@pytest.fixture(params=["4.4.0", pytest.param("2.8.2", marks=pytest.mark.nightly)])
 def of_release(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     with tokens.held(tokens.NODE), shared(tmp_path_factory.mktemp("kafka"), request.param) as cluster:
         yield cluster

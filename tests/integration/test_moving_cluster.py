@@ -171,7 +171,10 @@ class Story:
     said: list[tuple[str, str]] = field(default_factory=list)
 
 
-@pytest.fixture(scope="module", params=RELEASES)
+@pytest.fixture(
+    scope="module",
+    params=[RELEASES[0], *(pytest.param(release, marks=pytest.mark.nightly) for release in RELEASES[1:])],
+)
 def story(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
     """Everything that happens to a cluster of one release; the cluster ends with it."""
     config = {

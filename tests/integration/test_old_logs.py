@@ -77,7 +77,7 @@ def produce(version: str, bootstrap: str, topic: str, first: int) -> None:
     )
 
 
-@pytest.fixture(scope="module", params=RELEASES)
+@pytest.fixture(scope="module", params=["0.8.2.2", pytest.param("0.10.2.2", marks=pytest.mark.nightly)])
 def log(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Log]:
     log = Log(request.param, tmp_path_factory.mktemp("old") / "kafka")
     with running(log.folder, grace=10, purge=False, version=log.version) as cluster:

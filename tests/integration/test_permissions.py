@@ -53,7 +53,7 @@ WRITE, DESCRIBE = 4, 8
 RATE, RECORD = 20_000, 30_000
 
 
-@pytest.fixture(scope="module", params=["4.4.0", "2.8.2"])
+@pytest.fixture(scope="module", params=["4.4.0", pytest.param("2.8.2", marks=pytest.mark.nightly)])
 def guarded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """A broker with ACLs, whose quotas look at the last two seconds."""
     options = {"version": request.param, "sasl": "plain", "acl": True, "config": {"quota.window.num": 2}}

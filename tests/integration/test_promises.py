@@ -201,7 +201,7 @@ def test_a_block_whose_record_is_not_delivered_raises_within_its_time(
 # --- outages and denials pass
 
 
-@pytest.mark.parametrize("kind", ["assigned", *PROTOCOLS])
+@pytest.mark.parametrize("kind", [pytest.param("assigned", marks=pytest.mark.nightly), *PROTOCOLS])
 def test_a_poll_goes_on_through_a_restart(
     api: Api, cluster: Cluster, address: str, new_topic: Callable[..., str], kind: str
 ) -> None:

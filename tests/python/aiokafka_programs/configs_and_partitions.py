@@ -18,11 +18,20 @@ async def outcome(call):
         return type(error).__name__
 
 
+async def listed(admin, name):
+    """Wait until a topic is there: brokers learn of it some time after the controller has responded."""
+    for _ in range(600):
+        if name in await admin.list_topics():
+            break
+        await asyncio.sleep(0.05)
+
+
 async def main():
     admin = AIOKafkaAdminClient(bootstrap_servers=servers)
     await admin.start()
     made = f"{topic}-made"
     await admin.create_topics([NewTopic(made, 1, 1, topic_configs={"retention.ms": "1234"})])
+    await listed(admin, made)
 
     # Configurations.
     some = {"retention.ms": "", "cleanup.policy": ""}
@@ -44,6 +53,7 @@ async def main():
     print(await outcome(admin.create_partitions({made: NewPartitions(4, [[99]])})))
     response = await admin.create_topics([NewTopic(f"{made}-chosen", -1, -1, {0: [broker], 1: [broker]})])
     print([code for _, code, _ in response.topic_errors])
+    await listed(admin, f"{made}-chosen")
     [described] = await admin.describe_topics([f"{made}-chosen"])
     print(len(described["partitions"]))
 
