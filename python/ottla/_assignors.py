@@ -85,10 +85,13 @@ class Assignor(abc.ABC):
         """
 
     def subscription_user_data(self, topics: Sequence[str]) -> bytes | None:  # noqa: ARG002 for overrides
-        """Return user data for the leader's assignor, each time before this member joins; None sends nothing.
+        """Return user data for the leader's assignor; it is called each time before this member joins.
 
         Args:
             topics: The topics that this member subscribes to.
+
+        Returns:
+            The bytes that `GroupMember.user_data` has for this member; None sends nothing.
         """
         return None
 

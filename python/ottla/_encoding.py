@@ -263,11 +263,22 @@ class Encoder:
     def resolve(
         self, topic: str | None = None, check: Callable[[Callable[[Any], Encoded]], object] | None = None
     ) -> ResolvedSchema:
-        """Return the schema and its id for the rows of a topic, from the registry; raise as `encode` does.
+        """Return the schema and its id for the rows of a topic, from the registry.
 
         Args:
             topic: As for `encode`.
             check: Called once with the encoding function, before a schema is registered; it raises to prevent that.
+
+        Returns:
+            The format with the schema's text and references, or descriptors; and the id or GUID that the registry gave
+            it, None without a registry.
+
+        Raises:
+            ArgumentError: The registry's schema is of another format, or the subject of a topic is needed and `topic`
+                is None.
+            NotFoundError: The registry does not have the schema, and automatic registration is off.
+            UnreachableError: The registry cannot be reached.
+            Exception: What `check` raises; nothing was registered.
         """
         return self._resolve(self._subject_of(topic), check)
 

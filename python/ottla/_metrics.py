@@ -23,7 +23,14 @@ class MetricName(NamedTuple):
     tags: tuple[tuple[str, str], ...]
 
     def tag(self, name: str) -> str | None:
-        """Return the value of a tag; None if the metric does not have it."""
+        """Return the value of a tag.
+
+        Args:
+            name: The tag's name, such as `"topic"`.
+
+        Returns:
+            Its value; None if the metric does not have the tag.
+        """
         return next((value for tag, value in self.tags if tag == name), None)
 
 
@@ -52,6 +59,9 @@ class Metrics(dict[MetricName, float]):
             **tags: Its tags but for `client-id`, with underscores for hyphens, such as `topic="flights"` or
                 `node_id="node-1"`.
 
+        Returns:
+            The value, in the unit of Kafka's metric: rates are per second, times in milliseconds, sizes in bytes.
+
         Raises:
             KeyError: There is no such metric, or more than one; the text lists what there is by that name.
         """
@@ -70,6 +80,9 @@ class Metrics(dict[MetricName, float]):
             name: Kafka's name; None takes all.
             group: Kafka's name of the group; None takes all.
             **tags: Tags and their values, with underscores for hyphens.
+
+        Returns:
+            The metrics that match, in the same order; empty if none does.
         """
         wanted = {(tag.replace("_", "-"), str(value)) for tag, value in tags.items()}
         return Metrics(

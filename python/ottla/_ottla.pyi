@@ -559,6 +559,9 @@ class Batch:
 
         Args:
             batches: Any number of them; of none, the result is empty.
+
+        Returns:
+            A batch with the records of all.
         """
     def __add__(self, value: Batch, /) -> Batch: ...
     def __radd__(self, value: Batch, /) -> Batch: ...
@@ -574,6 +577,9 @@ class Batch:
                 show: the broker's whole response, of up to `fetch.max.bytes`. Make the tables that are kept for long
                 without views.
 
+        Returns:
+            A `pyarrow.Table` with a row for each record, and the columns that the class describes.
+
         Raises:
             ArgumentError: There is no column of a name.
             ImportError: pyarrow is not installed.
@@ -584,6 +590,9 @@ class Batch:
         Args:
             columns: As for `to_arrow`.
 
+        Returns:
+            A `polars.DataFrame` with the columns of `to_arrow`.
+
         Raises:
             ArgumentError: There is no column of a name.
             ImportError: polars is not installed.
@@ -593,6 +602,9 @@ class Batch:
 
         Args:
             columns: As for `to_arrow`.
+
+        Returns:
+            A `pandas.DataFrame` with the columns of `to_arrow`.
 
         Raises:
             ArgumentError: There is no column of a name.
@@ -674,17 +686,26 @@ class Decoded:
     def to_arrow(self) -> Any:
         """Return the columns as a `pyarrow.Table`, without a copy.
 
+        Returns:
+            A `pyarrow.Table` with a row for each decoded record.
+
         Raises:
             ImportError: pyarrow is not installed.
         """
     def to_polars(self) -> Any:
         """Return the columns as a `polars.DataFrame`, without a copy.
 
+        Returns:
+            A `polars.DataFrame` with a row for each decoded record.
+
         Raises:
             ImportError: polars is not installed.
         """
     def to_pandas(self) -> Any:
         """Return the columns as a `pandas.DataFrame`.
+
+        Returns:
+            A `pandas.DataFrame` with a row for each decoded record.
 
         Raises:
             ImportError: pandas or pyarrow is not installed.
@@ -792,7 +813,11 @@ class Delivery:
             KafkaTimeoutError: The delivery result was not known in time.
         """
     def done(self) -> bool:
-        """Return whether the delivery result is known."""
+        """Return whether the delivery result is known.
+
+        Returns:
+            True if the record was delivered, or has failed.
+        """
     def add_done_callback(self, callback: Callable[[Delivery], object]) -> None:
         """Call `callback(delivery)` once, when the delivery result is known.
 
@@ -843,7 +868,11 @@ class Deliveries:
         It waits for all delivery results.
         """
     def done(self) -> bool:
-        """Return whether all delivery results are known."""
+        """Return whether all delivery results are known.
+
+        Returns:
+            True if each record was delivered, or has failed.
+        """
     def add_done_callback(self, callback: Callable[[Deliveries], object]) -> None:
         """Call `callback(deliveries)` once, when all delivery results are known.
 
@@ -881,20 +910,30 @@ class AsyncDelivery:
 
         It does not wait.
 
+        Returns:
+            The topic, partition and offset.
+
         Raises:
             asyncio.InvalidStateError: The delivery result is not known yet.
             KafkaError: The record was not delivered.
         """
     def exception(self) -> Exception | None:
-        """Return why the record was not delivered, or None if it was, once that is known.
+        """Return why the record was not delivered, once that is known.
 
         It does not wait.
+
+        Returns:
+            The error; None if the record was delivered.
 
         Raises:
             asyncio.InvalidStateError: The delivery result is not known yet.
         """
     def done(self) -> bool:
-        """Return whether the delivery result is known."""
+        """Return whether the delivery result is known.
+
+        Returns:
+            True if the record was delivered, or has failed.
+        """
     def add_done_callback(self, callback: Callable[[AsyncDelivery], object]) -> None:
         """Call `callback(delivery)` once on the running loop, soon after the delivery result is known.
 
@@ -904,10 +943,15 @@ class AsyncDelivery:
     def remove_done_callback(self, callback: Callable[[AsyncDelivery], object]) -> int:
         """Forget this callback on the running loop, however often it was added.
 
-        It returns how often that was.
+        Returns:
+            How often it was added.
         """
     def cancelled(self) -> bool:
-        """Return False: a record that was sent cannot be cancelled."""
+        """Return whether sending was cancelled.
+
+        Returns:
+            False: a record that was sent cannot be cancelled.
+        """
     def _watch(self) -> Watched: ...
     def __reduce__(self) -> NoReturn: ...
 
@@ -942,10 +986,11 @@ class AsyncDeliveries:
 
         It does not wait.
 
-        They are arrays of 32 and 64 bits that numpy and others take without a copy.
-
         Args:
             check: Whether to raise where a record was not delivered; without it, the offset of such a row is -1.
+
+        Returns:
+            Partitions and offsets by row, as arrays of 32 and 64 bits that numpy and others take without a copy.
 
         Raises:
             asyncio.InvalidStateError: Some delivery result is not known yet.
@@ -953,11 +998,14 @@ class AsyncDeliveries:
                 counts the failed rows.
         """
     def exception(self) -> Exception | None:
-        """Return the error of the first row that was not delivered; None if all were.
+        """Return why records were not delivered, once that is known.
 
         It does not wait.
 
         A note of the error counts the rows that failed.
+
+        Returns:
+            The error of the first row that was not delivered; None if all were.
 
         Raises:
             asyncio.InvalidStateError: Some delivery result is not known yet.
@@ -972,7 +1020,11 @@ class AsyncDeliveries:
             asyncio.InvalidStateError: Some delivery result is not known yet.
         """
     def done(self) -> bool:
-        """Return whether all delivery results are known."""
+        """Return whether all delivery results are known.
+
+        Returns:
+            True if each record was delivered, or has failed.
+        """
     def add_done_callback(self, callback: Callable[[AsyncDeliveries], object]) -> None:
         """Call `callback(deliveries)` once on the running loop, soon after all delivery results are known.
 
@@ -981,10 +1033,15 @@ class AsyncDeliveries:
     def remove_done_callback(self, callback: Callable[[AsyncDeliveries], object]) -> int:
         """Forget this callback on the running loop, however often it was added.
 
-        It returns how often that was.
+        Returns:
+            How often it was added.
         """
     def cancelled(self) -> bool:
-        """Return False: a record that was sent cannot be cancelled."""
+        """Return whether sending was cancelled.
+
+        Returns:
+            False: a record that was sent cannot be cancelled.
+        """
     def _watch(self) -> Watched: ...
     def __reduce__(self) -> NoReturn: ...
 
@@ -1234,6 +1291,12 @@ class SyncConsumer:
         """Iterate over batches without end; none of them is empty.
 
         It waits while there are no records.
+
+        Yields:
+            Batches of at least one record and at most `max.poll.records`.
+
+        Raises:
+            KafkaError: As `poll` raises it; the next loop continues.
         """
     def __iter__(self) -> Iterator[Record]: ...
 

@@ -95,7 +95,14 @@ class RegisteredSchema(NamedTuple):
     guid: str | None = None
 
     def descriptors(self) -> list[bytes]:
-        """The Protobuf files as serialized `FileDescriptorProto`, those that are imported first."""
+        """Return the Protobuf files of the schema, those that are imported first.
+
+        Returns:
+            Serialized `FileDescriptorProto`s; the schema's own file is the last.
+
+        Raises:
+            ProtocolError: The registry returned the text of a .proto file, not a descriptor in base64.
+        """
         try:
             return [base64.b64decode(text, validate=True) for text in (*self.references, self.text)]
         except ValueError as error:
@@ -216,7 +223,7 @@ class SchemaRegistry:
         return self._once(("guid", guid), _Request(f"/schemas/guids/{guid}", None))
 
     def version(self, subject: str, version: int) -> RegisteredSchema:
-        """Returns one version of a subject, requested once; raises as `schema` does.
+        """Returns one version of a subject, requested once.
 
         Args:
             subject: The subject, such as `"orders-value"`.
@@ -224,17 +231,25 @@ class SchemaRegistry:
 
         Returns:
             The schema, with the texts of those that it names.
+
+        Raises:
+            NotFoundError: The registry has no such subject or version.
+            KafkaError: The other errors of `schema`.
         """
         return self._once(("version", subject, version), _Request.of_version(subject, version))
 
     def latest(self, subject: str) -> RegisteredSchema:
-        """Returns the newest version of a subject, requested each time; raises as `schema` does.
+        """Returns the newest version of a subject, requested each time.
 
         Args:
             subject: The subject, such as `"orders-value"`.
 
         Returns:
             The schema, with the texts of those that it names.
+
+        Raises:
+            NotFoundError: The registry has no such subject, or it has no version.
+            KafkaError: The other errors of `schema`.
         """
         return self._schema(_Request.of_version(subject, "latest"), _Path())
 
@@ -299,7 +314,7 @@ class SchemaRegistry:
         *,
         normalize: bool = False,
     ) -> RegisteredSchema:
-        """Returns the version of a subject that is a schema; requested once, and raises as `lookup` does.
+        """Returns the version of a subject that is a schema, requested once.
 
         Args:
             subject: The subject, such as `"orders-value"`.
@@ -310,6 +325,10 @@ class SchemaRegistry:
 
         Returns:
             The schema as it was passed, with its id, version and GUID.
+
+        Raises:
+            NotFoundError: No version of the subject is this schema.
+            KafkaError: The other errors of `schema`.
         """
         path = f"/subjects/{_quoted(subject)}"
         return self._posted(path, schema, type, references, normalize=normalize)._replace(subject=subject)

@@ -31,6 +31,10 @@ class Rows(list[T]):
     def to_arrow(self) -> pa.Table:
         """Make a table with a column for each attribute of the rows.
 
+        Returns:
+            A `pyarrow.Table` with as many rows as the list; objects become structs, and dictionaries lists of their
+            entries.
+
         Raises:
             ImportError: pyarrow is not installed.
         """

@@ -511,6 +511,9 @@ class PreparedTransaction:
         Args:
             text: What `str()` of a `PreparedTransaction`, or of Java's `PreparedTxnState`, gave.
 
+        Returns:
+            The name of the transaction.
+
         Raises:
             ValueError: The text is something else.
         """
@@ -575,7 +578,11 @@ class DelegationToken:
     ends: int
 
     def login(self) -> str:
-        """Get the `sasl.jaas.config` of a client that authenticates with this token; it holds the secret."""
+        """Make the `sasl.jaas.config` of a client that authenticates with this token.
+
+        Returns:
+            The value, which holds the secret.
+        """
         password = base64.b64encode(self.hmac).decode()
         return f'ScramLoginModule required username="{self.id}" password="{password}" tokenauth="true";'
 

@@ -7,6 +7,8 @@ import json
 import re
 from pathlib import Path
 
+from scripts.docs import equivalents
+
 ROOT = Path(__file__).resolve().parents[2]
 CONFIG = ROOT / "crates" / "engine" / "src" / "config"
 
@@ -173,5 +175,7 @@ TABLES = {
     "calls": lambda: other_calls("Producer", "Consumer", "Admin"),
     "asyncio-calls": lambda: other_calls("aio.Producer", "aio.Consumer", "aio.Admin"),
     "share-calls": lambda: other_calls("ShareConsumer"),
+    "kcat-options": equivalents.kcat,
+    "spark-source-options": equivalents.spark,
 }
 """What a page has in place of `<!-- table: NAME -->`."""

@@ -5,12 +5,17 @@ from __future__ import annotations
 import ast
 import importlib
 import inspect
+import textwrap
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 import ottla
 from ottla import _ottla, aio
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 STUB = Path(_ottla.__file__).parent / "_ottla.pyi"
 # Compiled classes that users see, some of them as a base of a facade.
@@ -34,6 +39,9 @@ DIFFERENT = {
     *(("ShareConsumer", each) for each in ("set_acknowledgement_callback", "batches")),
     ("Transform", "run"),
 }
+
+# The modules that the API's reference describes.
+MODULES = ["", ".aio", ".errors", ".log", ".otel", ".protocol", ".spark", ".testing"]
 
 
 def said(text: str | None) -> str:
@@ -103,7 +111,68 @@ def test_no_verb_is_written_twice():
             )
 
 
-@pytest.mark.parametrize("module", ["", ".aio", ".errors", ".log", ".otel", ".protocol", ".spark", ".testing"])
+def compiled_functions(name: str) -> Iterator[tuple[str, str, ast.FunctionDef]]:
+    """Public methods of a class of the stub, each with its docstring."""
+    classes = [
+        node for node in ast.parse(STUB.read_text()).body if isinstance(node, ast.ClassDef) and node.name == name
+    ]
+    for node in (each for found in classes for each in found.body):
+        if isinstance(node, ast.FunctionDef) and not node.name.startswith("_") and not node.decorator_list:
+            yield f"{name}.{node.name}", ast.get_docstring(node) or "", node
+
+
+def written_functions(name: str, owner: object) -> Iterator[tuple[str, str, ast.FunctionDef | ast.AsyncFunctionDef]]:
+    """A public function, or the public methods of a class that is written in Python, each with its docstring."""
+    functions = {name: owner}
+    if isinstance(owner, type):
+        functions = {f"{name}.{each}": found for each, found in vars(owner).items() if not each.startswith("_")}
+    for each, found in functions.items():
+        function = inspect.unwrap(getattr(found, "__func__", found))  # type: ignore[arg-type]  # what is none, is returned
+        if inspect.isfunction(function):
+            [node] = ast.parse(textwrap.dedent(inspect.getsource(function))).body
+            assert isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+            yield each, inspect.getdoc(found) or "", node
+
+
+def public_functions(module: str) -> Iterator[tuple[str, str, ast.FunctionDef | ast.AsyncFunctionDef]]:
+    found = importlib.import_module(f"ottla{module}")
+    for name in found.__all__:
+        public = getattr(found, name)
+        for owner in public.__mro__ if isinstance(public, type) else [public]:
+            if getattr(owner, "__module__", "").startswith("ottla"):
+                yield from written_functions(name, owner)
+                if isinstance(owner, type) and getattr(_ottla, owner.__name__, None) is owner:
+                    yield from compiled_functions(owner.__name__)
+
+
+def undescribed(doc: str, node: ast.FunctionDef | ast.AsyncFunctionDef) -> list[str]:
+    """The sections that a docstring lacks."""
+    result = ast.unparse(node.returns) if node.returns else "None"
+    raises = any(isinstance(each, ast.Raise) and each.exc is not None for each in ast.walk(node))
+    lacks = []
+    if result not in {"None", "Never", "NoReturn"} and "Returns:" not in doc and "Yields:" not in doc:
+        lacks.append("Returns")
+    if raises and "Raises:" not in doc:
+        lacks.append("Raises")
+    return lacks
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_results_and_errors_of_public_functions_are_described(module: str) -> None:
+    lacking = {name: lacks for name, doc, node in public_functions(module) if (lacks := undescribed(doc, node))}
+    assert lacking == {}
+
+
+def test_public_functions_of_both_kinds_are_looked_at() -> None:
+    names = {name for module in MODULES for name, _, _ in public_functions(module)}
+    assert {"read", "Consumer.poll", "Batch.to_arrow", "SyncConsumer.batches", "AsyncDelivery.result"} <= names
+    assert {"Listener.parse", "Rows.to_arrow", "SchemaRegistry.latest", "process", "scan"} <= names
+    [bare] = ast.parse("def f() -> int:\n    raise ValueError").body
+    assert isinstance(bare, ast.FunctionDef)
+    assert undescribed("Return it.", bare) == ["Returns", "Raises"]
+
+
+@pytest.mark.parametrize("module", MODULES)
 def test_completion_offers_what_is_public(module: str) -> None:
     """Consoles and notebooks complete what `dir` lists: also what is imported on first use, and no import of ours."""
     found = importlib.import_module(f"ottla{module}")

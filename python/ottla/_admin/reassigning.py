@@ -76,7 +76,11 @@ class ReassignmentPlan:
         return {TopicPartition(move.topic, move.partition): move.current for move in self.moves}
 
     def to_json(self) -> str:
-        """The file that `kafka-reassign-partitions.sh --execute --reassignment-json-file` reads."""
+        """Write the plan as a file of Kafka's own tool.
+
+        Returns:
+            The JSON that `kafka-reassign-partitions.sh --execute --reassignment-json-file` reads.
+        """
         rows = [{"topic": move.topic, "partition": move.partition, "replicas": move.planned} for move in self.moves]
         return json.dumps({"version": 1, "partitions": rows})
 

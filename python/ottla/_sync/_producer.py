@@ -345,6 +345,9 @@ class Producer(_ottla.SyncProducer):
         Args:
             timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `default.api.timeout.ms`.
 
+        Returns:
+            The id that a broker gave this client, the same for as long as the client exists.
+
         Raises:
             UnsupportedError: The brokers do not collect client metrics, or `enable.metrics.push` is false.
             ClosedError: The client is closed.
@@ -372,11 +375,14 @@ class Producer(_ottla.SyncProducer):
             _reporting.finish(self._core, left_of(deadline))
 
     def partitions_for(self, topic: str, timeout: float | None = None) -> list[int]:
-        """List the numbers of a topic's partitions, in order.
+        """List the numbers of a topic's partitions.
 
         Args:
             topic: The topic's name.
             timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `max.block.ms`.
+
+        Returns:
+            The numbers, from 0, in order.
 
         Raises:
             ClosedError: The producer is closed.

@@ -84,6 +84,9 @@ class Admin(Reassignments, Groups, Transactions, Security):
         Args:
             timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `default.api.timeout.ms`.
 
+        Returns:
+            The id that a broker gave this client, the same for as long as the client exists.
+
         Raises:
             UnsupportedError: The brokers take no metrics of clients, or `enable.metrics.push` is false.
             ClosedError: The client is closed.

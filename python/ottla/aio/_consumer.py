@@ -228,10 +228,13 @@ class Consumer:
         return found
 
     def group_metadata(self) -> GroupMetadata | None:
-        """Return the consumer's membership in its group, as of its last assignment; None without a `group.id`.
+        """Return the consumer's membership in its group, as of its last assignment.
 
         It stays the same after the group has removed the consumer, until the next assignment. The broker then rejects
         offsets that `send_offsets` adds to a transaction as this member.
+
+        Returns:
+            The group's name, the member's id and its generation, for `send_offsets`; None without a `group.id`.
 
         Raises:
             ClosedError: The consumer is closed.
@@ -239,14 +242,27 @@ class Consumer:
         return self._core.group_metadata()
 
     def assignment(self) -> list[TopicPartition]:
-        """List the assigned partitions, sorted.
+        """List the assigned partitions.
 
         Those of `topics` in the constructor appear with the first poll.
+
+        Returns:
+            The partitions, sorted by topic and number.
+
+        Raises:
+            ClosedError: The consumer is closed.
         """
         return self._core.assignment()
 
     def paused(self) -> list[TopicPartition]:
-        """List the partitions that are paused, sorted."""
+        """List the partitions that are paused.
+
+        Returns:
+            The partitions, sorted by topic and number.
+
+        Raises:
+            ClosedError: The consumer is closed.
+        """
         return self._core.paused()
 
     def seek(self, partition: Partition, offset: int | OffsetAndMetadata | None = None) -> None:
@@ -393,9 +409,13 @@ class Consumer:
     async def batches(self) -> AsyncIterator[Batch]:
         """Iterate over batches without end; none of them is empty.
 
-        It waits while there are no records.
+        It waits while there are no records. Other tasks have their turn every few milliseconds.
 
-        Other tasks have their turn every few milliseconds.
+        Yields:
+            Batches of at least one record and at most `max.poll.records`.
+
+        Raises:
+            KafkaError: As `poll` raises it; the next loop continues.
         """
         pace = Pace()
         while True:
@@ -426,6 +446,9 @@ class Consumer:
             timeout: Seconds to wait at most, for the whole call, if it needs a broker. 0 does not wait; None
                 waits `default.api.timeout.ms`.
 
+        Returns:
+            The offset of the record that polls and loops return next.
+
         Raises:
             ArgumentError: The partition is not assigned.
             ClosedError: The consumer is closed.
@@ -442,6 +465,9 @@ class Consumer:
         Args:
             partitions: `TopicPartition`s or `(topic, partition)` pairs; they need not be assigned.
             timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `default.api.timeout.ms`.
+
+        Returns:
+            The offset of the first record, by partition.
 
         Raises:
             ClosedError: The consumer is closed.
@@ -460,6 +486,9 @@ class Consumer:
         Args:
             partitions: `TopicPartition`s or `(topic, partition)` pairs; they need not be assigned.
             timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `default.api.timeout.ms`.
+
+        Returns:
+            The offset that the next record will have, by partition.
 
         Raises:
             ClosedError: The consumer is closed.
@@ -494,11 +523,14 @@ class Consumer:
         return found
 
     async def partitions_for(self, topic: str, timeout: float | None = None) -> list[int]:
-        """List the numbers of a topic's partitions, in order.
+        """List the numbers of a topic's partitions.
 
         Args:
             topic: The topic's name.
             timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `default.api.timeout.ms`.
+
+        Returns:
+            The numbers, from 0, in order.
 
         Raises:
             ClosedError: The consumer is closed.
@@ -512,6 +544,9 @@ class Consumer:
 
         Args:
             timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `default.api.timeout.ms`.
+
+        Returns:
+            The number of offsets that are still to be read, by partition.
 
         Raises:
             ClosedError: The consumer is closed.
@@ -539,6 +574,9 @@ class Consumer:
 
         Args:
             timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `default.api.timeout.ms`.
+
+        Returns:
+            The id that a broker gave this client, the same for as long as the client exists.
 
         Raises:
             UnsupportedError: The brokers do not collect client metrics, or `enable.metrics.push` is false.

@@ -408,6 +408,9 @@ class Producer:
         Args:
             timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `default.api.timeout.ms`.
 
+        Returns:
+            The id that a broker gave this client, the same for as long as the client exists.
+
         Raises:
             UnsupportedError: The brokers do not collect client metrics, or `enable.metrics.push` is false.
             ClosedError: The client is closed.
@@ -439,11 +442,14 @@ class Producer:
             await self._reports.finish(left_of(deadline))
 
     async def partitions_for(self, topic: str, timeout: float | None = None) -> list[int]:
-        """List the numbers of a topic's partitions, in order.
+        """List the numbers of a topic's partitions.
 
         Args:
             topic: The topic's name.
             timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `max.block.ms`.
+
+        Returns:
+            The numbers, from 0, in order.
 
         Raises:
             ClosedError: The producer is closed.

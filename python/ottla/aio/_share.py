@@ -105,15 +105,36 @@ class ShareConsumer:
         self._core.subscribe(topics)
 
     def subscription(self) -> list[str]:
-        """List the topics that are subscribed to, sorted."""
+        """List the topics that are subscribed to.
+
+        Returns:
+            The names of the topics, sorted.
+
+        Raises:
+            ClosedError: The consumer is closed.
+        """
         return self._core.subscription()
 
     def assignment(self) -> list[TopicPartition]:
-        """List the partitions that this member takes records of at the moment, sorted; others may do so too."""
+        """List the partitions that this member takes records of at the moment; others may do so too.
+
+        Returns:
+            The partitions, sorted by topic and number.
+
+        Raises:
+            ClosedError: The consumer is closed.
+        """
         return self._core.assignment()
 
     def lock_timeout(self) -> float | None:
-        """Return the seconds for which brokers lock records for this member; None before the first records came."""
+        """Return for how long brokers lock records for this member.
+
+        Returns:
+            Seconds; None before the first records came.
+
+        Raises:
+            ClosedError: The consumer is closed.
+        """
         return self._core.lock_timeout()
 
     async def unsubscribe(self, timeout: float | None = None) -> None:
@@ -166,9 +187,13 @@ class ShareConsumer:
     async def batches(self) -> AsyncIterator[Batch]:
         """Iterate over batches without end; none of them is empty.
 
-        It waits while there are no records.
+        It waits while there are no records. Other tasks have their turn every few milliseconds.
 
-        Other tasks have their turn every few milliseconds.
+        Yields:
+            Batches of at least one record and at most `max.poll.records`.
+
+        Raises:
+            KafkaError: As `poll` raises it; the next loop continues.
         """
         # Not for threads.
         pace = Pace()
@@ -297,6 +322,9 @@ class ShareConsumer:
 
         Args:
             timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `default.api.timeout.ms`.
+
+        Returns:
+            The id that a broker gave this client, the same for as long as the client exists.
 
         Raises:
             UnsupportedError: The brokers do not collect client metrics, or `enable.metrics.push` is false.

@@ -111,6 +111,10 @@ def describe(record: Record) -> dict[str, Any]:
 
     Args:
         record: The record.
+
+    Returns:
+        The topic, partition, offset, timestamp in milliseconds since 1970 UTC, delivery count, key, value and headers.
+        `encoding` is that of the texts: `utf-8` or `base64`.
     """
     parts = [record.key, record.value, *(value for _, value in record.headers)]
     encoding = "utf-8"

@@ -72,6 +72,9 @@ class TopicDataset(ds.Dataset):  # type: ignore[misc]  # pyarrow publishes no ty
             filter: A `pyarrow.compute.Expression`; None takes all rows.
             **_hints: Arguments of pyarrow about sizes and threads, which change nothing here.
 
+        Returns:
+            The scan, which has read nothing yet.
+
         Raises:
             ArgumentError: Columns are expressions.
         """
@@ -85,6 +88,12 @@ class TopicDataset(ds.Dataset):  # type: ignore[misc]  # pyarrow publishes no ty
         Args:
             columns: The names of columns.
             filter: The scan's filter: rows that do not pass it may be among those read.
+
+        Returns:
+            A reader of the rows, with these columns.
+
+        Raises:
+            KafkaError: Reading failed, as `ottla.read` raises it.
         """
         options = self._options
         if filter is not None:
@@ -123,11 +132,22 @@ class TopicScan:
         return pa.schema([self._dataset.schema.field(name) for name in self._columns])
 
     def to_reader(self) -> pa.RecordBatchReader:
-        """Read record batches one by one."""
+        """Read record batches one by one.
+
+        Returns:
+            A reader with the columns of the scan.
+        """
         return pa.RecordBatchReader.from_batches(self.projected_schema, self.to_batches())
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
-        """Iterate over record batches."""
+        """Iterate over record batches.
+
+        Yields:
+            Record batches with the columns of the scan, without the rows that do not pass its filter.
+
+        Raises:
+            KafkaError: Reading failed, as `ottla.read` raises it.
+        """
         if self._filter is None:
             yield from self._dataset.open(self._columns, None)
             return
@@ -139,7 +159,14 @@ class TopicScan:
             yield from pa.Table.from_batches([batch]).filter(self._filter).select(self._columns).to_batches()
 
     def to_table(self) -> pa.Table:
-        """Read everything."""
+        """Read everything.
+
+        Returns:
+            All rows of the scan.
+
+        Raises:
+            KafkaError: Reading failed, as `ottla.read` raises it.
+        """
         return self.to_reader().read_all()
 
     def head(self, num_rows: int) -> pa.Table:
@@ -147,6 +174,12 @@ class TopicScan:
 
         Args:
             num_rows: How many.
+
+        Returns:
+            A table with at most that many rows.
+
+        Raises:
+            KafkaError: Reading failed, as `ottla.read` raises it.
         """
         batches, left = [], num_rows
         for batch in self.to_batches():
@@ -160,6 +193,12 @@ class TopicScan:
         """Count the rows.
 
         They are read for that, since offsets may be without a record.
+
+        Returns:
+            The number of rows of the scan.
+
+        Raises:
+            KafkaError: Reading failed, as `ottla.read` raises it.
         """
         narrow = TopicScan(self._dataset, ["partition"], self._filter)
         return sum(batch.num_rows for batch in narrow.to_batches())

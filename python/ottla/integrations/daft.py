@@ -178,5 +178,8 @@ def read_topic(bootstrap_servers: str | list[str], topic: str, **options: Any) -
         bootstrap_servers: `host:port` of one or more brokers, separated by commas or as a list.
         topic: The topic's name.
         **options: The other arguments of `TopicSource`.
+
+    Returns:
+        A lazy DataFrame with the columns of `ottla.read`; Daft reads the topic when it is collected.
     """
     return TopicSource(bootstrap_servers, topic, **options).read()

@@ -171,7 +171,14 @@ class Channel(virtual.Channel):  # type: ignore[misc]
 
 
 def topic_of(queue: str) -> str:
-    """Return the topic of a queue: its name, with a dot for each character that topics cannot have."""
+    """Return the topic of a queue.
+
+    Args:
+        queue: The queue's name.
+
+    Returns:
+        The name, with a dot for each character that topics cannot have.
+    """
     return "".join(letter if letter.isascii() and (letter.isalnum() or letter in "._-") else "." for letter in queue)
 
 

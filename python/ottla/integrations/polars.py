@@ -39,6 +39,10 @@ def scan(
         config: Properties of the consumer by Kafka's names, such as `{"security.protocol": "SSL"}`.
         **properties: The same properties as keywords.
 
+    Returns:
+        A lazy frame with the columns of `ottla.read`: `key`, `value`, `topic`, `partition`, `offset`, `timestamp`,
+        `timestampType` and `headers`.
+
     Raises:
         ImportError: polars or pyarrow is not installed. Other errors are those of `ottla.read`, when it is collected.
 

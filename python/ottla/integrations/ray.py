@@ -148,6 +148,9 @@ def read_topic(
         topic: The topic's name.
         override_num_blocks: The number of read tasks, which read parts of partitions; None reads a partition in each.
         **options: The other arguments of `TopicDatasource`.
+
+    Returns:
+        A lazy dataset with the columns of `ottla.read`; Ray reads the topic when it is consumed.
     """
     source = TopicDatasource(bootstrap_servers, topic, **{"split": override_num_blocks is not None, **options})
     return ray.data.read_datasource(source, override_num_blocks=override_num_blocks)

@@ -58,6 +58,9 @@ class Log:
         Args:
             partitions: The partitions; None for all.
 
+        Returns:
+            Offsets by partition; that of an empty partition is its end.
+
         Raises:
             NotFoundError: There is no such partition; or, `retriable`, its broker deleted or compacted a segment since
                 the folder was looked at.
@@ -72,6 +75,10 @@ class Log:
 
         Args:
             partitions: The partitions; None for all.
+
+        Returns:
+            Offsets by partition. With `read_committed` it is the last stable offset, before which no transaction is
+            open.
 
         Raises:
             NotFoundError: As `beginning_offsets` raises it; so the others.

@@ -33,16 +33,43 @@ class Api:
     listeners: tuple[str, ...]
 
     def is_flexible(self, version: int) -> bool:
-        """Return whether a version has compact lengths and tagged fields."""
+        """Return whether a version has compact lengths and tagged fields (KIP-482).
+
+        Args:
+            version: A version of the API.
+
+        Returns:
+            True from the version `flexible` on.
+        """
         return self.flexible is not None and version >= self.flexible
 
     def request_header(self, version: int) -> int:
-        """Return the version of `RequestHeader` before a request of this version; ControlledShutdown 0 alone has 0."""
+        """Return the version of `RequestHeader` before a request of this version.
+
+        Args:
+            version: A version of the API.
+
+        Returns:
+            2 if the version is flexible, otherwise 1; 0 for ControlledShutdown 0.
+
+        Raises:
+            ProtocolError: ottla does not speak this version.
+        """
         request, _ = _ottla.header_versions(self.key, version)
         return request
 
     def response_header(self, version: int) -> int:
-        """Return the version of `ResponseHeader` before a response of this version; 0 for ApiVersions (KIP-511)."""
+        """Return the version of `ResponseHeader` before a response of this version.
+
+        Args:
+            version: A version of the API.
+
+        Returns:
+            1 if the version is flexible, otherwise 0; always 0 for ApiVersions (KIP-511).
+
+        Raises:
+            ProtocolError: ottla does not speak this version.
+        """
         _, response = _ottla.header_versions(self.key, version)
         return response
 

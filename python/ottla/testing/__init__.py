@@ -220,7 +220,13 @@ class Broker:
         return [OpenListener(*each) for each in self._started().listeners]
 
     def bootstrap_of(self, listener: str) -> str:
-        """The address of the listener with that name on each node, as `host:port`, separated by commas.
+        """Return the addresses of a listener.
+
+        Args:
+            listener: The listener's name.
+
+        Returns:
+            The address of the listener on each node, as `host:port`, separated by commas.
 
         Raises:
             ArgumentError: There is no listener of that name.
@@ -322,7 +328,17 @@ class Broker:
         self._started().fail(api, count, node, error, applied, after)
 
     def delay(self, api: str, seconds: float, *, count: int = 1, node: int | None = None) -> None:
-        """Apply the next requests of an API, and delay each response by `seconds`."""
+        """Apply the next requests of an API, and delay each response.
+
+        Args:
+            api: The API's name in Kafka's protocol, such as `"Produce"`.
+            seconds: How many seconds each response takes.
+            count: How many requests.
+            node: Only those that come to this node.
+
+        Raises:
+            ArgumentError: There is no such API or node.
+        """
         self._started().delay(api, count, node, seconds)
 
     def disconnect(
@@ -364,27 +380,83 @@ class Broker:
         self._started().ignore(api, count, node, applied)
 
     def hang(self, api: str, *, count: int = 1, node: int | None = None) -> None:
-        """Neither apply nor respond to the next requests of an API, nor later requests on the connection."""
+        """Neither apply nor respond to the next requests of an API, nor later requests on the connection.
+
+        Args:
+            api: The API's name in Kafka's protocol, such as `"Produce"`.
+            count: How many requests.
+            node: Only those that come to this node.
+
+        Raises:
+            ArgumentError: There is no such API or node.
+        """
         self._started().hang(api, count, node)
 
     def cut(self, api: str, after: int, *, count: int = 1, node: int | None = None) -> None:
-        """Apply the next requests of an API, and close the connection after `after` bytes of each response."""
+        """Apply the next requests of an API, and close the connection within each response.
+
+        Args:
+            api: The API's name in Kafka's protocol, such as `"Produce"`.
+            after: How many bytes of each response are sent.
+            count: How many requests.
+            node: Only those that come to this node.
+
+        Raises:
+            ArgumentError: There is no such API or node.
+        """
         self._started().cut(api, count, node, after)
 
     def trickle(self, api: str, *, count: int = 1, node: int | None = None) -> None:
-        """Send the responses to the next requests of an API in single bytes."""
+        """Send the responses to the next requests of an API in single bytes.
+
+        Args:
+            api: The API's name in Kafka's protocol, such as `"Produce"`.
+            count: How many requests.
+            node: Only those that come to this node.
+
+        Raises:
+            ArgumentError: There is no such API or node.
+        """
         self._started().trickle(api, count, node)
 
     def throttle(self, api: str, seconds: float, *, count: int = 1, node: int | None = None) -> None:
-        """Respond to the next requests of an API as to a client over its quota: throttle it for `seconds` (KIP-219)."""
+        """Respond to the next requests of an API as to a client over its quota (KIP-219).
+
+        Args:
+            api: The API's name in Kafka's protocol, such as `"Produce"`.
+            seconds: For how many seconds the client is throttled.
+            count: How many requests.
+            node: Only those that come to this node.
+
+        Raises:
+            ArgumentError: There is no such API or node.
+        """
         self._started().throttle(api, count, node, seconds)
 
     def answer_twice(self, api: str, *, count: int = 1, node: int | None = None) -> None:
-        """Send the responses to the next requests of an API twice."""
+        """Send the responses to the next requests of an API twice.
+
+        Args:
+            api: The API's name in Kafka's protocol, such as `"Produce"`.
+            count: How many requests.
+            node: Only those that come to this node.
+
+        Raises:
+            ArgumentError: There is no such API or node.
+        """
         self._started().answer_twice(api, count, node)
 
     def answer_another(self, api: str, *, count: int = 1, node: int | None = None) -> None:
-        """Respond to the next requests of an API with the correlation id of another request."""
+        """Respond to the next requests of an API with the correlation id of another request.
+
+        Args:
+            api: The API's name in Kafka's protocol, such as `"Produce"`.
+            count: How many requests.
+            node: Only those that come to this node.
+
+        Raises:
+            ArgumentError: There is no such API or node.
+        """
         self._started().answer_another(api, count, node)
 
     def withhold(self, api: str, *, count: int = 1, node: int | None = None) -> None:
@@ -402,7 +474,11 @@ class Broker:
         self._started().withhold(api, count, node)
 
     def clear_faults(self) -> None:
-        """Remove every fault that has not happened yet."""
+        """Remove every fault that has not happened yet.
+
+        Raises:
+            ClosedError: The broker is not running.
+        """
         self._started().clear_faults()
 
     # Changes while clients are connected.
@@ -476,7 +552,14 @@ class Broker:
         return self._started().controller
 
     def partition(self, topic: str, partition: int = 0) -> PartitionState:
-        """The leader and the replicas of a partition.
+        """Describe the leader and the replicas of a partition.
+
+        Args:
+            topic: The topic.
+            partition: The partition.
+
+        Returns:
+            Its leader, epoch, replicas and in-sync replicas, by the numbers of nodes.
 
         Raises:
             ArgumentError: There is no such partition.
@@ -487,11 +570,32 @@ class Broker:
         return PartitionState(*found)
 
     def leader(self, topic: str, partition: int = 0) -> int:
-        """The number of the node that leads a partition; -1 if none does."""
+        """Find the leader of a partition.
+
+        Args:
+            topic: The topic.
+            partition: The partition.
+
+        Returns:
+            The number of the node that leads it; -1 if none does.
+
+        Raises:
+            ArgumentError: There is no such partition.
+        """
         return self.partition(topic, partition).leader
 
     def coordinator(self, group: str) -> int | None:
-        """The number of the node that coordinates a group, if one does."""
+        """Find the coordinator of a group.
+
+        Args:
+            group: The group's name.
+
+        Returns:
+            The number of the node that coordinates it; None if none does.
+
+        Raises:
+            ClosedError: The broker is not running.
+        """
         return self._started().coordinator(group)
 
     def stop_node(self, node: int, *, how: Literal["clean", "kill", "power-loss"] = "clean") -> None:
@@ -602,10 +706,16 @@ class Broker:
         self._started().set_logins(node, True)
 
     def telemetry(self) -> list[TelemetryPush]:
-        """Return the metrics that clients pushed, the oldest first: the last thousand pushes.
+        """Return the metrics that clients pushed.
 
         Clients push the metrics that the broker's setting `telemetry.metrics` names, such as `"*"` for all, every
         `telemetry.interval.ms`.
+
+        Returns:
+            The last thousand pushes, the oldest first.
+
+        Raises:
+            ClosedError: The broker is not running.
         """
         return [
             TelemetryPush(client, UUID(bytes=instance), terminating, codec, metrics)

@@ -48,48 +48,95 @@ class Container(ABC):
         """A broker that has not started."""
 
     def with_env(self, key: str, value: str) -> Self:
-        """Set a variable of the container."""
+        """Set a variable of the container.
+
+        Returns:
+            The container itself.
+        """
         self.env[key] = value
         return self
 
     def with_envs(self, **variables: str) -> Self:
-        """Set several variables of the container."""
+        """Set several variables of the container.
+
+        Returns:
+            The container itself.
+        """
         self.env |= variables
         return self
 
     def with_bind_ports(self, container: int | str, host: int | str | None = None) -> Self:
-        """Listen on a port of this machine."""
+        """Listen on a port of this machine.
+
+        Args:
+            container: The broker's port, `port`, which may end with `/tcp`.
+            host: The port of this machine; None takes a free one.
+
+        Returns:
+            The container itself.
+
+        Raises:
+            ArgumentError: `container` is not the broker's port.
+        """
         if str(container).partition("/")[0] != str(self.port):
             raise ArgumentError(f"the broker listens on one port, {self.port}, not on {container}")
         self._host_port = int(host or 0)
         return self
 
     def with_kraft(self) -> Self:
-        """Do nothing: the embedded broker has neither ZooKeeper nor KRaft."""
+        """Do nothing: the embedded broker has neither ZooKeeper nor KRaft.
+
+        Returns:
+            The container itself.
+        """
         return self
 
     def with_cluster_id(self, cluster_id: str) -> Self:  # noqa: ARG002 - testcontainers' name
-        """Do nothing: the embedded broker has its own cluster id."""
+        """Do nothing: the embedded broker has its own cluster id.
+
+        Returns:
+            The container itself.
+        """
         return self
 
     def with_name(self, name: str) -> Self:  # noqa: ARG002 - testcontainers' name
-        """Do nothing: there is no container."""
+        """Do nothing: there is no container.
+
+        Returns:
+            The container itself.
+        """
         return self
 
     def with_network(self, network: Any) -> Self:  # noqa: ARG002 - testcontainers' name
-        """Do nothing: the broker listens on the loopback address."""
+        """Do nothing: the broker listens on the loopback address.
+
+        Returns:
+            The container itself.
+        """
         return self
 
     def with_network_aliases(self, *aliases: str) -> Self:  # noqa: ARG002 - testcontainers' name
-        """Do nothing: the broker listens on the loopback address."""
+        """Do nothing: the broker listens on the loopback address.
+
+        Returns:
+            The container itself.
+        """
         return self
 
     def with_exposed_ports(self, *ports: int | str) -> Self:  # noqa: ARG002 - testcontainers' name
-        """Do nothing: the port is always reachable."""
+        """Do nothing: the port is always reachable.
+
+        Returns:
+            The container itself.
+        """
         return self
 
     def with_kwargs(self, **options: Any) -> Self:  # noqa: ARG002 - testcontainers' name
-        """Do nothing: these are options of Docker."""
+        """Do nothing: these are options of Docker.
+
+        Returns:
+            The container itself.
+        """
         return self
 
     def start(self, timeout: float = 30) -> Self:  # noqa: ARG002 - testcontainers' name; a start takes milliseconds
@@ -112,18 +159,39 @@ class Container(ABC):
             self._broker = None
 
     def get_bootstrap_server(self) -> str:
-        """The address of the broker, as `host:port`."""
+        """Return the address of the broker.
+
+        Returns:
+            `host:port`.
+
+        Raises:
+            ClosedError: The container is not running.
+        """
         return self._started().bootstrap_servers
 
     def get_container_host_ip(self) -> str:
-        """The address that the broker listens on."""
+        """Return the address that the broker listens on.
+
+        Returns:
+            An IP address or a host name, without the port.
+
+        Raises:
+            ClosedError: The container is not running.
+        """
         return self.get_bootstrap_server().rpartition(":")[0]
 
     def get_exposed_port(self, port: int) -> int:
-        """The port of this machine.
+        """Return the port of this machine.
+
+        Args:
+            port: The broker's port, `port`.
+
+        Returns:
+            The port that the broker listens on.
 
         Raises:
-            ArgumentError: It is not the broker's port.
+            ArgumentError: `port` is not the broker's port.
+            ClosedError: The container is not running.
         """
         if int(port) != self.port:
             raise ArgumentError(f"the broker listens on one port, {self.port}, not on {port}")

@@ -45,6 +45,12 @@ class Listener:
     def parse(cls, text: str) -> Listener:
         """Read a listener from a line such as `SASL_SSL://127.0.0.1:9093 name=OUTSIDE mechanisms=PLAIN,SCRAM-SHA-256`.
 
+        Args:
+            text: The protocol, then the address and settings, which may be left out.
+
+        Returns:
+            The listener.
+
         Raises:
             ConfigError: The line does not have the form `PROTOCOL[://HOST:PORT] [KEY=VALUE...]`, where the keys are
                 `name`, `mechanisms`, `client-auth`, `principal` and `advertised`.
@@ -64,7 +70,14 @@ class Listener:
         return cls(**found)
 
     def settings(self) -> dict[str, object]:
-        """What the compiled broker takes."""
+        """Return the listener as the compiled broker takes it.
+
+        Returns:
+            Settings by name.
+
+        Raises:
+            ConfigError: `principal` is not `dn` or `cn`, or `advertised` has no `HOST:PORT`.
+        """
         if self.principal not in {"dn", "cn"}:
             raise ConfigError(f"a listener's principal is dn or cn, and not {self.principal!r}")
         return {

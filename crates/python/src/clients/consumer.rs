@@ -596,6 +596,12 @@ impl SyncConsumer {
     /// Iterate over batches without end; none of them is empty.
     ///
     /// It waits while there are no records.
+    ///
+    /// Yields:
+    ///     Batches of at least one record and at most `max.poll.records`.
+    ///
+    /// Raises:
+    ///     KafkaError: As `poll` raises it; the next loop continues.
     fn batches(&self, py: Python<'_>) -> PyResult<Batches> {
         Ok(Batches {
             core: self.core.get()?.clone_ref(py),

@@ -366,6 +366,9 @@ impl Batch {
     ///
     /// Args:
     ///     batches: Any number of them; of none, the result is empty.
+    ///
+    /// Returns:
+    ///     A batch with the records of all.
     #[staticmethod]
     fn concat(batches: &Bound<'_, PyAny>) -> PyResult<Self> {
         let mut chunks = Vec::new();
@@ -390,6 +393,9 @@ impl Batch {
     ///         show: the broker's whole response, of up to `fetch.max.bytes`. Make the tables that are kept for long
     ///         without views.
     ///
+    /// Returns:
+    ///     A `pyarrow.Table` with a row for each record, and the columns that the class describes.
+    ///
     /// Raises:
     ///     ArgumentError: There is no column of a name.
     ///     ImportError: pyarrow is not installed.
@@ -408,6 +414,9 @@ impl Batch {
     /// Args:
     ///     columns: As for `to_arrow`.
     ///
+    /// Returns:
+    ///     A `polars.DataFrame` with the columns of `to_arrow`.
+    ///
     /// Raises:
     ///     ArgumentError: There is no column of a name.
     ///     ImportError: polars is not installed.
@@ -424,6 +433,9 @@ impl Batch {
     ///
     /// Args:
     ///     columns: As for `to_arrow`.
+    ///
+    /// Returns:
+    ///     A `pandas.DataFrame` with the columns of `to_arrow`.
     ///
     /// Raises:
     ///     ArgumentError: There is no column of a name.

@@ -551,6 +551,9 @@ impl Decoded {
 
     /// Return the columns as a `pyarrow.Table`, without a copy.
     ///
+    /// Returns:
+    ///     A `pyarrow.Table` with a row for each decoded record.
+    ///
     /// Raises:
     ///     ImportError: pyarrow is not installed.
     fn to_arrow<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
@@ -559,6 +562,9 @@ impl Decoded {
 
     /// Return the columns as a `polars.DataFrame`, without a copy.
     ///
+    /// Returns:
+    ///     A `polars.DataFrame` with a row for each decoded record.
+    ///
     /// Raises:
     ///     ImportError: polars is not installed.
     fn to_polars<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
@@ -566,6 +572,9 @@ impl Decoded {
     }
 
     /// Return the columns as a `pandas.DataFrame`.
+    ///
+    /// Returns:
+    ///     A `pandas.DataFrame` with a row for each decoded record.
     ///
     /// Raises:
     ///     ImportError: pandas or pyarrow is not installed.

@@ -208,6 +208,9 @@ impl Delivery {
     }
 
     /// Return whether the delivery result is known.
+    ///
+    /// Returns:
+    ///     True if the record was delivered, or has failed.
     fn done(&self) -> PyResult<bool> {
         Ok(self.fate.get()?.peek().is_done())
     }
@@ -306,6 +309,9 @@ impl AsyncDelivery {
     ///
     /// It does not wait.
     ///
+    /// Returns:
+    ///     The topic, partition and offset.
+    ///
     /// Raises:
     ///     asyncio.InvalidStateError: The delivery result is not known yet.
     ///     KafkaError: The record was not delivered.
@@ -315,9 +321,12 @@ impl AsyncDelivery {
             .map_or_else(|| Err(not_done(py)), |result| outcome(py, result))
     }
 
-    /// Return why the record was not delivered, or None if it was, once that is known.
+    /// Return why the record was not delivered, once that is known.
     ///
     /// It does not wait.
+    ///
+    /// Returns:
+    ///     The error; None if the record was delivered.
     ///
     /// Raises:
     ///     asyncio.InvalidStateError: The delivery result is not known yet.
@@ -333,6 +342,9 @@ impl AsyncDelivery {
     }
 
     /// Return whether the delivery result is known.
+    ///
+    /// Returns:
+    ///     True if the record was delivered, or has failed.
     fn done(&self) -> PyResult<bool> {
         Ok(self.fate.get()?.peek().is_done())
     }
@@ -348,7 +360,8 @@ impl AsyncDelivery {
 
     /// Forget this callback on the running loop, however often it was added.
     ///
-    /// It returns how often that was.
+    /// Returns:
+    ///     How often it was added.
     fn remove_done_callback<'py>(
         slf: &Bound<'py, Self>,
         callback: Bound<'py, PyAny>,
@@ -356,7 +369,10 @@ impl AsyncDelivery {
         call_no_more(slf.as_any(), callback)
     }
 
-    /// Return False: a record that was sent cannot be cancelled.
+    /// Return whether sending was cancelled.
+    ///
+    /// Returns:
+    ///     False: a record that was sent cannot be cancelled.
     #[expect(clippy::unused_self, reason = "as futures have it")]
     fn cancelled(&self) -> bool {
         false
@@ -470,6 +486,9 @@ impl Deliveries {
     }
 
     /// Return whether all delivery results are known.
+    ///
+    /// Returns:
+    ///     True if each record was delivered, or has failed.
     fn done(&self) -> PyResult<bool> {
         Ok(self.runs.get()?.peek().is_done())
     }
@@ -623,6 +642,9 @@ impl AsyncDeliveries {
     }
 
     /// Return whether all delivery results are known.
+    ///
+    /// Returns:
+    ///     True if each record was delivered, or has failed.
     fn done(&self) -> PyResult<bool> {
         Ok(self.runs.get()?.peek().is_done())
     }
@@ -631,10 +653,11 @@ impl AsyncDeliveries {
     ///
     /// It does not wait.
     ///
-    /// They are arrays of 32 and 64 bits that numpy and others take without a copy.
-    ///
     /// Args:
     ///     check: Whether to raise where a record was not delivered; without it, the offset of such a row is -1.
+    ///
+    /// Returns:
+    ///     Partitions and offsets by row, as arrays of 32 and 64 bits that numpy and others take without a copy.
     ///
     /// Raises:
     ///     asyncio.InvalidStateError: Some delivery result is not known yet.
@@ -647,11 +670,14 @@ impl AsyncDeliveries {
             .map_or_else(|| Err(not_done(py)), |report| written(py, &report, check))
     }
 
-    /// Return the error of the first row that was not delivered; None if all were.
+    /// Return why records were not delivered, once that is known.
     ///
     /// It does not wait.
     ///
     /// A note of the error counts the rows that failed.
+    ///
+    /// Returns:
+    ///     The error of the first row that was not delivered; None if all were.
     ///
     /// Raises:
     ///     asyncio.InvalidStateError: Some delivery result is not known yet.
@@ -684,7 +710,8 @@ impl AsyncDeliveries {
 
     /// Forget this callback on the running loop, however often it was added.
     ///
-    /// It returns how often that was.
+    /// Returns:
+    ///     How often it was added.
     fn remove_done_callback<'py>(
         slf: &Bound<'py, Self>,
         callback: Bound<'py, PyAny>,
@@ -692,7 +719,10 @@ impl AsyncDeliveries {
         call_no_more(slf.as_any(), callback)
     }
 
-    /// Return False: a record that was sent cannot be cancelled.
+    /// Return whether sending was cancelled.
+    ///
+    /// Returns:
+    ///     False: a record that was sent cannot be cancelled.
     #[expect(clippy::unused_self, reason = "as futures have it")]
     fn cancelled(&self) -> bool {
         false

@@ -271,6 +271,9 @@ class Security:
             owners: Types and names of owners; None for all.
             timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `default.api.timeout.ms`.
 
+        Returns:
+            The tokens; none if the client may see none.
+
         Raises:
             ClosedError: The client is closed.
             KafkaError: A broker refused the request, or none responded in time.

@@ -61,11 +61,14 @@ class Topics:
         self._core.call("delete_topics", timeout, topics=arguments.topics(topics)).wait()
 
     def list_topics(self, *, internal: bool = False, timeout: float | None = None) -> list[str]:
-        """List the names of all topics, sorted.
+        """List the names of all topics.
 
         Args:
             internal: Whether to list Kafka's internal topics too.
             timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `default.api.timeout.ms`.
+
+        Returns:
+            The names, sorted.
 
         Raises:
             ClosedError: The client is closed.

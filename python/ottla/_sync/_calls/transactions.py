@@ -27,7 +27,7 @@ class Transactions:
         pattern: str | None = None,
         timeout: float | None = None,
     ) -> results.Rows[TransactionListing]:
-        """List the transactional ids that this client may describe, sorted (KIP-664, Kafka 3.0 and later).
+        """List the transactional ids that this client may describe (KIP-664, Kafka 3.0 and later).
 
         Every broker returns those that it coordinates.
 
@@ -38,6 +38,9 @@ class Transactions:
                 later).
             pattern: Only those that match this regular expression (KIP-1152, Kafka 4.1 and later).
             timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `default.api.timeout.ms`.
+
+        Returns:
+            Each transactional id with its producer's id and its state, sorted by transactional id.
 
         Raises:
             ArgumentError: There is no such state.
@@ -178,6 +181,9 @@ class Transactions:
             open_for: Only those whose last record is older than these seconds; the default is the longest that brokers
                 let a transaction be open by default, `transaction.max.timeout.ms`.
             timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `default.api.timeout.ms`.
+
+        Returns:
+            Each transaction with its partition, and the ids and epochs that `abort_transaction` takes.
 
         Raises:
             NotFoundError: A topic does not exist.

@@ -37,6 +37,9 @@ class Cluster:
                 4.0 and later).
             timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `default.api.timeout.ms`.
 
+        Returns:
+            The cluster's id, its controller, its brokers and, if requested, the authorized operations.
+
         Raises:
             UnsupportedError: The brokers are too old for `include_fenced_brokers`.
             ClosedError: The client is closed.
@@ -227,6 +230,9 @@ class Cluster:
             broker: The id of the broker to ask (KIP-1120); None for any.
             timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `default.api.timeout.ms`.
 
+        Returns:
+            The levels that the broker supports and those that the cluster uses, by feature.
+
         Raises:
             ArgumentError: There is no such broker.
             UnsupportedError: The broker is too old.
@@ -269,6 +275,9 @@ class Cluster:
 
         Args:
             timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `default.api.timeout.ms`.
+
+        Returns:
+            The leader of the quorum, its epoch, and how far each voter and observer has read the metadata log.
 
         Raises:
             AuthorizationError: This client may not describe the cluster.
@@ -390,6 +399,9 @@ class Cluster:
             version: The version; None takes the highest that the broker speaks and that has all fields of the message.
             broker: The id of the broker; None for any.
             timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `default.api.timeout.ms`.
+
+        Returns:
+            The fields of the response's message.
 
         Raises:
             ArgumentError: There is no such API or broker, or the message does not fit it.

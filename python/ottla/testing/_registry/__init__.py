@@ -84,19 +84,34 @@ class Registry:
             text: The message of the body.
             count: How many requests.
             after: How many seconds each response takes.
+
+        Raises:
+            ClosedError: The registry is not running.
         """
         from ottla.testing._registry.server import Fault
 
         self._started().faults.extend([Fault(status, text, after)] * count)
 
     def delay(self, seconds: float, *, count: int = 1) -> None:
-        """Apply the next requests, and delay each by `seconds`."""
+        """Apply the next requests, and delay each response.
+
+        Args:
+            seconds: How many seconds each response takes.
+            count: How many requests.
+
+        Raises:
+            ClosedError: The registry is not running.
+        """
         from ottla.testing._registry.server import Fault
 
         self._started().faults.extend([Fault(None, "", seconds)] * count)
 
     def clear_faults(self) -> None:
-        """Remove every fault that has not happened yet."""
+        """Remove every fault that has not happened yet.
+
+        Raises:
+            ClosedError: The registry is not running.
+        """
         self._started().faults.clear()
 
     def _started(self) -> Server:
