@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import ottla
-from ottla.cli import arguments, nouns, output, signals
+from ottla.cli import arguments, nouns, output, settings, signals
 from ottla.cli.groups import summary
 
 if TYPE_CHECKING:
@@ -172,7 +172,7 @@ def _draw(options: argparse.Namespace, topics: list[dict[str, Any]], groups: lis
     space = max(height - OTHER_LINES, 2)
     group_lines = min(len(groups), max(space // 2, space - len(topics)))
     topic_lines = space - group_lines
-    lines = [f"ottla top  {arguments.bootstrap(options)}  {time.strftime('%H:%M:%S')}  Ctrl-C ends it"[:width]]
+    lines = [f"ottla top  {settings.bootstrap(options)}  {time.strftime('%H:%M:%S')}  Ctrl-C ends it"[:width]]
     lines += output.table_lines(options, TOPICS, topics[:topic_lines]) or ["no topics"]
     lines.append("")
     lines += output.table_lines(options, GROUPS, groups[:group_lines]) or ["no groups"]
