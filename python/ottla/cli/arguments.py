@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import math
 import os
 import re
 import textwrap
@@ -228,14 +227,3 @@ def number(most: int) -> Callable[[str], int]:
         return int(given)
 
     return parse
-
-
-def seconds(given: str) -> float:
-    """The type of a duration."""
-    try:
-        duration = float(given)
-    except ValueError:
-        duration = math.nan
-    if not 0 <= duration < math.inf:
-        raise argparse.ArgumentTypeError(f"{given!r} is not a number of seconds")
-    return duration

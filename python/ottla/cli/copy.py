@@ -53,7 +53,9 @@ def add(commands: Any) -> None:
         metavar="KEY=VALUE",
         help="property of the target's clients, may be repeated",
     )
-    parser.add_argument("--since", type=times.since, metavar="TIME|DURATION", help="start here (default: first record)")
+    parser.add_argument(
+        "--since", type=times.since, metavar="TIME", help=f"start at {times.SINCE} (default: first record)"
+    )
     parser.add_argument("--follow", action="store_true", help="copy what comes, until Ctrl-C")
     parser.set_defaults(run=_copy)
 

@@ -41,7 +41,7 @@ def add(commands: Any) -> None:
     arguments.output(parser)
     parser.add_argument("query", nargs="?", metavar="QUERY")
     parser.add_argument("--file", metavar="FILE", help="read the query from a file; - is standard input")
-    parser.add_argument("--since", type=times.since, metavar="TIME|DURATION", help="only records from here on")
+    parser.add_argument("--since", type=times.since, metavar="TIME", help=f"only records since {times.SINCE}")
     parser.add_argument("--raw", action="store_true", help="do not look for fields in values")
     parser.add_argument("--uncommitted", action="store_true", help="records of open and aborted transactions, too")
     parser.set_defaults(run=_sql)

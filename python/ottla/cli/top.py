@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import ottla
-from ottla.cli import arguments, nouns, output, settings, signals
+from ottla.cli import arguments, nouns, output, settings, signals, times
 from ottla.cli.groups import summary
 
 if TYPE_CHECKING:
@@ -55,9 +55,7 @@ def add(commands: Any) -> None:
     )
     arguments.client(parser)
     arguments.output(parser)
-    parser.add_argument(
-        "--interval", type=arguments.seconds, default=SECONDS, metavar="SECONDS", help="(default: %(default)s)"
-    )
+    parser.add_argument("--interval", type=times.duration, default=SECONDS, metavar="DURATION", help="(default: 2s)")
     parser.add_argument("--count", type=arguments.count, metavar="N", help="end after N samples")
     parser.add_argument(
         "--topic", action="append", type=arguments.name, default=[], metavar="NAME", help="only this, may be repeated"
