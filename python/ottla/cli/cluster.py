@@ -164,8 +164,15 @@ def _json(given: str) -> dict[str, Any]:
     return message
 
 
-def _rows(described: ottla.ClusterDescription) -> list[dict[str, Any]]:
-    controller = described.controller.id if described.controller else None
+def _controller(admin: ottla.Admin, described: ottla.ClusterDescription) -> int | None:
+    """The active controller: of KRaft the quorum's leader, for which brokers themselves name a random broker."""
+    try:
+        return admin.describe_metadata_quorum().leader_id
+    except (ottla.errors.UnsupportedError, ottla.errors.AuthorizationError):
+        return described.controller.id if described.controller else None
+
+
+def _rows(described: ottla.ClusterDescription, controller: int | None) -> list[dict[str, Any]]:
     return [
         {
             "broker": node.id,
@@ -182,9 +189,9 @@ def _rows(described: ottla.ClusterDescription) -> list[dict[str, Any]]:
 def _describe(options: argparse.Namespace) -> None:
     with nouns.admin(options) as admin:
         described = admin.describe_cluster()
-    rows = _rows(described)
+        controller = _controller(admin, described)
+    rows = _rows(described, controller)
     if options.shown_as == "json":
-        controller = described.controller.id if described.controller else None
         rows = [{"cluster_id": described.cluster_id, "controller": controller, "brokers": rows}]
     elif options.shown_as == "table":
         print(f"cluster {described.cluster_id}  {len(rows)} broker{'' if len(rows) == 1 else 's'}")
@@ -194,7 +201,8 @@ def _describe(options: argparse.Namespace) -> None:
 def _brokers(options: argparse.Namespace) -> None:
     with nouns.admin(options) as admin:
         described = admin.describe_cluster(include_fenced_brokers=options.fenced)
-    output.show(options, BROKERS, _rows(described))
+        controller = _controller(admin, described)
+    output.show(options, BROKERS, _rows(described, controller))
 
 
 def _features(options: argparse.Namespace) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import re
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 MOVES = output.columns("topic", "partition:number", "replicas", "adding", "removing")
 PLAN = output.columns("topic", "partition:number", "current", "replicas")
 PROGRESS = output.columns("topic", "partition:number", "state", "replicas", "adding", "removing")
+# Seconds that the metadata of brokers may be behind the controller, which knows first that a move is done.
+BEHIND = 2.0
 RATE = re.compile(r"(\d+)(KiB|MiB|GiB|)")
 BYTES = {"": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 
@@ -200,7 +203,12 @@ def _verify(options: argparse.Namespace) -> None:
             for place, replicas in sorted(targets.items())
         )
         plan = ottla.ReassignmentPlan(moves, 0)
-        rows = admin.verify_reassignment(plan, keep_throttle=options.keep_throttle) if moves else []
+        until = time.monotonic() + BEHIND
+        while True:
+            rows = admin.verify_reassignment(plan, keep_throttle=options.keep_throttle) if moves else []
+            if time.monotonic() > until or all(row.state != "different" for row in rows):
+                break
+            time.sleep(BEHIND / 10)
     output.show(options, PROGRESS, map(output.plain, rows))
 
 
