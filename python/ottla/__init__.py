@@ -19,11 +19,8 @@ from __future__ import annotations
 import atexit
 import importlib
 import warnings
-from typing import TYPE_CHECKING, Any, Literal  # noqa: F401 a hint of Assignor, whose module is this one
 
-from ottla import _admin, _types, errors
-from ottla._assignors import Assignor, GroupMember
-from ottla._metrics import MetricName, Metrics
+from ottla import _admin
 from ottla._ottla import (
     DEBUG_BUILD,
     Batch,
@@ -36,44 +33,96 @@ from ottla._ottla import (
     __version__,
     close_at_exit,
 )
-from ottla._sync._admin import Admin
-from ottla._sync._consumer import Consumer
-from ottla._sync._producer import Producer
-from ottla._sync._read import read
-from ottla._sync._share import ShareConsumer
-from ottla._sync._transform import Transform, transform
-from ottla._types import *  # noqa: F403 its `__all__` is a part of this one
-from ottla.errors import KafkaError
 
+TYPE_CHECKING = False  # type checkers know the name; `typing` would be imported for nothing else
 if TYPE_CHECKING:
-    from ottla import aio, log, protocol, testing
+    from typing import Any
+
+    from ottla import aio, errors, log, protocol, testing
     from ottla._admin import *  # noqa: F403 its `__all__` is a part of this one
+    from ottla._assignors import Assignor, GroupMember
     from ottla._decoding import Decoder
     from ottla._encoding import Encoder
+    from ottla._metrics import MetricName, Metrics
     from ottla._registry import RegisteredSchema, SchemaRegistry
+    from ottla._sync._admin import Admin
+    from ottla._sync._consumer import Consumer
+    from ottla._sync._producer import Producer
+    from ottla._sync._read import read
+    from ottla._sync._share import ShareConsumer
+    from ottla._sync._transform import Transform, transform
+    from ottla._types import (
+        Acknowledgement,
+        BadRecord,
+        ClusterDescription,
+        DelegationToken,
+        FencedProducer,
+        GroupDescription,
+        GroupListing,
+        GroupMetadata,
+        MemberDescription,
+        NewRecord,
+        NewTopic,
+        Node,
+        OffsetAndMetadata,
+        OffsetAndTimestamp,
+        PartitionInfo,
+        PreparedTransaction,
+        ProducerState,
+        RecordMetadata,
+        SubscriptionPattern,
+        TopicDescription,
+        TopicPartition,
+        TransactionDescription,
+        TransactionListing,
+    )
+    from ottla.errors import KafkaError
     from ottla.integrations.polars import scan
 
 __all__ = [
+    "Acknowledgement",
     "Admin",
     "Assignor",
+    "BadRecord",
     "Batch",
+    "ClusterDescription",
     "Consumer",
     "Decoded",
     "Decoder",
+    "DelegationToken",
     "Deliveries",
     "Delivery",
     "Encoded",
     "Encoder",
+    "FencedProducer",
+    "GroupDescription",
+    "GroupListing",
     "GroupMember",
+    "GroupMetadata",
     "KafkaError",
     "Keys",
+    "MemberDescription",
     "MetricName",
     "Metrics",
+    "NewRecord",
+    "NewTopic",
+    "Node",
+    "OffsetAndMetadata",
+    "OffsetAndTimestamp",
+    "PartitionInfo",
+    "PreparedTransaction",
     "Producer",
+    "ProducerState",
     "Record",
+    "RecordMetadata",
     "RegisteredSchema",
     "SchemaRegistry",
     "ShareConsumer",
+    "SubscriptionPattern",
+    "TopicDescription",
+    "TopicPartition",
+    "TransactionDescription",
+    "TransactionListing",
     "Transform",
     "__version__",
     "aio",
@@ -85,26 +134,12 @@ __all__ = [
     "testing",
     "transform",
 ]
-__all__ += _types.__all__
 __all__ += _admin.__all__
 
 
 def __dir__() -> list[str]:
     return __all__
 
-
-for _public in (
-    Admin,
-    Assignor,
-    Consumer,
-    Producer,
-    ShareConsumer,
-    Transform,
-    read,
-    transform,
-):
-    # The name under which users find them, as in a traceback and in help().
-    _public.__module__ = "ottla"
 
 atexit.register(close_at_exit)
 
@@ -116,26 +151,42 @@ if DEBUG_BUILD:
         stacklevel=2,
     )
 
-
-# What formats, registries and other libraries take is imported on first use.
-_ON_FIRST_USE = {
-    "Decoder": "ottla._decoding",
-    "Encoder": "ottla._encoding",
-    "RegisteredSchema": "ottla._registry",
-    "SchemaRegistry": "ottla._registry",
-    "scan": "ottla.integrations.polars",
+# A program pays for the modules that it uses: the command line, for one, prints its help without a client.
+_SUBMODULES = {"aio", "errors", "log", "protocol", "testing"}
+_HOMES = {
+    "KafkaError": "errors",
+    "GroupMember": "_assignors",
+    "MetricName": "_metrics",
+    "Metrics": "_metrics",
+}
+# Their module is `ottla`: the name under which users find them, as in a traceback and in help().
+_RENAMED = {
+    "Admin": "_sync._admin",
+    "Assignor": "_assignors",
+    "Consumer": "_sync._consumer",
+    "Decoder": "_decoding",
+    "Encoder": "_encoding",
+    "Producer": "_sync._producer",
+    "RegisteredSchema": "_registry",
+    "SchemaRegistry": "_registry",
+    "ShareConsumer": "_sync._share",
+    "Transform": "_sync._transform",
+    "read": "_sync._read",
+    "scan": "integrations.polars",
+    "transform": "_sync._transform",
 }
 
 
 def __getattr__(name: str) -> Any:
-    # Imported on first use, too: asyncio alone takes as long as all the rest.
-    if name in {"aio", "log", "protocol", "testing"}:
+    if name in _SUBMODULES:
         return importlib.import_module(f"ottla.{name}")
+    if name not in __all__:
+        raise AttributeError(f"module 'ottla' has no attribute {name!r}")
     if name in _admin.__all__:
         return getattr(_admin, name)
-    if name in _ON_FIRST_USE:
-        found = getattr(importlib.import_module(_ON_FIRST_USE[name]), name)
+    home = _RENAMED.get(name) or _HOMES.get(name, "_types")
+    found = getattr(importlib.import_module(f"ottla.{home}"), name)
+    if name in _RENAMED:
         found.__module__ = "ottla"
-        globals()[name] = found
-        return found
-    raise AttributeError(f"module 'ottla' has no attribute {name!r}")
+    globals()[name] = found
+    return found

@@ -9,7 +9,7 @@ from __future__ import annotations
 import abc
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_type_hints
 
 from ottla._ottla import AssignorQuestion
 from ottla._types import Partition, TopicPartition
@@ -94,6 +94,10 @@ class Assignor(abc.ABC):
             The bytes that `GroupMember.user_data` has for this member; None sends nothing.
         """
         return None
+
+
+# `ottla` shows the class as its own, and `typing.get_type_hints` would look for `Literal` there.
+Assignor.__annotations__.update(get_type_hints(Assignor))
 
 
 class _Work(threading.Thread):

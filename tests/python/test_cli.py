@@ -190,7 +190,7 @@ def test_a_reader_that_has_seen_enough(address, topic):
         (["consume", "-t", "t", "--max", "0"], 2, "from 1 up"),
         (["consume"], 2, "-t"),
         (["consume", "-t", "a,,b"], 2, "empty name"),
-        (["consume", "-t", "t", "--idle", "nan"], 2, "seconds"),
+        (["consume", "-t", "t", "--idle", "nan"], 2, "not a duration"),
         (["produce", "-t", "t", "--key-separator", ""], 2, "separator is empty"),
         (["produce", "-t", "t", "--key-separator", r"\n"], 2, "line break"),
         (["broker", "--port", "70000"], 2, "from 0 to 65535"),

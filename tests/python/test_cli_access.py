@@ -49,6 +49,12 @@ def test_configs(shell):
     shell.ok("configs unset topic/flights retention.ms cleanup.policy")
     assert shell.rows("configs get topic/flights") == []
     assert "no configuration rtention.ms" in shell.fails("configs get topic/flights rtention.ms")
+    rows = shell.rows("configs get topic/flights broker/1 compression.type")
+    assert [(row["resource"], row["name"]) for row in rows] == [
+        ("topic/flights", "compression.type"),
+        ("broker/1", "compression.type"),
+    ]
+    assert shell("configs get topic/flights topc/audit")[0] == 2
     assert "retention.ms" in shell.fails("configs set topic/flights retention.ms=long")
     resources = [(row["type"], row["name"]) for row in shell.rows("configs list")]
     assert ("topic", "flights") in resources

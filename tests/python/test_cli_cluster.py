@@ -7,6 +7,7 @@ import json
 import pytest
 
 import ottla
+from ottla.cli import cluster, partitions
 from ottla.errors import FencedError
 from ottla.testing import Broker
 from tests.pace import patience
@@ -40,6 +41,25 @@ def test_cluster(shell):
     code, out, err = shell("cluster unregister 7 8")
     assert (code, out, err.count("BROKER_ID_NOT_REGISTERED")) == (1, "", 2)
     assert "7" in shell.fails("cluster unregister 7 --controller")
+
+
+def test_voters(shell):
+    """The embedded cluster's quorum is static, as Kafka's is by default: both requests reach it, and it says so."""
+    uuid = "2b6e1f9c-0b1d-4b43-9c55-0f6a64a0e5c1"
+    add = f"cluster add-voter 4 --endpoint kafka-4:9093 --directory {uuid}"
+    assert "UNSUPPORTED_VERSION" in shell.fails(add)
+    assert "UNSUPPORTED_VERSION" in shell.fails(f"cluster remove-voter 1 --directory {uuid}")
+    assert "say --directory" in shell.fails("cluster add-voter 4 --endpoint kafka-4:9093")
+    for wrong in ("kafka-4", "kafka-4:0", ":9093", "://a:1"):
+        assert shell(f"cluster add-voter 4 --endpoint {wrong}")[0] == 2
+    assert shell(f"{add[:-1]}")[0] == 2
+
+
+def test_addresses_and_ids_of_voters():
+    assert cluster._endpoint("kafka-4:9093") == ottla.RaftEndpoint("CONTROLLER", "kafka-4", 9093)
+    assert cluster._endpoint("C1://[::1]:9093") == ottla.RaftEndpoint("C1", "::1", 9093)
+    hexadecimal, base64 = cluster._uuid("2b6e1f9c-0b1d-4b43-9c55-0f6a64a0e5c1"), cluster._uuid("K24fnAsdS0OcVQ9qZKDlwQ")
+    assert hexadecimal == base64
 
 
 def test_any_request(shell):
@@ -83,6 +103,13 @@ def test_partitions(shell, tmp_path):
     [described] = shell.rows("topics describe flights")
     here = ",".join(map(str, described["partitions"][0]["replicas"]))
     assert shell.ok(f"partitions reassign flights:0 --to {here}") == ["partition flights:0: moves"]
+    [row] = shell.rows(f"partitions verify flights:0 --to {here}")
+    assert (row["state"], [str(each) for each in row["replicas"]]) == ("done", here.split(","))
+    plan.write_text(json.dumps({"partitions": wanted}))
+    assert {row["state"] for row in shell.rows(f"partitions verify --file {plan}")} == {"different"}
+    assert shell(f"partitions reassign --file {plan} --throttle fast")[0] == 2
+    assert shell("partitions reassign flights --cancel --throttle 1MiB")[0] == 2
+    assert partitions._rate("50MiB") == 52_428_800
     assert "INVALID_REPLICA_ASSIGNMENT" in shell.fails("partitions reassign flights:0 --to 1")
     assert "NO_REASSIGNMENT_IN_PROGRESS" in shell.fails("partitions reassign flights --cancel")
     plan.write_text("[]")

@@ -5,7 +5,7 @@ import pickle
 import pytest
 
 import ottla
-from ottla import NewTopic, TopicPartition
+from ottla import NewTopic, TopicPartition, _types
 
 
 def test_a_partition_is_the_same_with_any_offset():
@@ -33,3 +33,4 @@ def test_submodules_come_when_they_are_asked_for():
 def test_there_is_a_name_for_everything_public():
     for name in ottla.__all__:
         assert getattr(ottla, name) is not None
+    assert set(_types.__all__) <= set(ottla.__all__)

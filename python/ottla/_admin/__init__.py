@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
 
+TYPE_CHECKING = False  # as in `ottla`, which imports this module
 if TYPE_CHECKING:
+    from typing import Any
+
     from ottla._admin.acls import AclBinding, AclFilter
     from ottla._admin.cluster import (
         FeatureLevels,

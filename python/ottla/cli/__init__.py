@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import logging
 import sys
-from typing import TYPE_CHECKING, Any
 
 import ottla
-from ottla.cli import arguments, commands, output, signals, streams
+from ottla.cli import arguments, commands, streams
 
+TYPE_CHECKING = False  # as in `ottla`: help is printed without `typing`
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Mapping, Sequence
+    from typing import Any
 
 EXIT_FAILED = 1
 EXIT_INTERRUPTED = 130
 EXIT_TERMINATED = 143
-LEVELS = (logging.WARNING, logging.INFO, logging.DEBUG)
+LEVELS = ("WARNING", "INFO", "DEBUG")
 
 
 def main(given: Sequence[str] | None = None) -> int:
@@ -35,6 +35,10 @@ def main(given: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         streams.discard_output()
         return 0
+    import logging  # after the parser, which ends the program for `--help`
+
+    from ottla.cli import signals
+
     logging.basicConfig(
         level=LEVELS[min(arguments.verbose(options), len(LEVELS) - 1)],
         format="%(asctime)s %(levelname)s %(name)s: %(message)s",
@@ -84,6 +88,8 @@ def _parsed(words: Sequence[str]) -> argparse.Namespace:
 
 
 def _failed(options: argparse.Namespace, failures: Mapping[Any, Exception]) -> int:
+    from ottla.cli import output
+
     try:
         output.report(options, failures)
         sys.stdout.flush()

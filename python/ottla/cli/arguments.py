@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import argparse
-import math
 import os
 import re
 import textwrap
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
 
-from ottla import _ottla
-from ottla.cli import profiles
-from ottla.cli.output import FORMATS
 from ottla.cli.parser import Parser
 
+TYPE_CHECKING = False  # as in `ottla`: help is printed without `typing`
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
+    from typing import Any, Literal
 
-# Milliseconds: someone who types a wrong address should not wait a minute for the error.
-PATIENCE_MS = 10_000
+FORMATS = ("table", "names", "csv", "tsv", "json")
 DEFAULT_BOOTSTRAP = "localhost:9092"
 MOST_PARTITIONS = 2**31 - 1
 # Partitions of a range: a cluster has fewer, and a typo should not fill the memory.
@@ -55,14 +50,14 @@ def text(block: str) -> str:
 def _anywhere(parser: argparse.ArgumentParser, *flags: str, name: str, **details: Any) -> None:
     """Add an option to one of the parsers that have it.
 
-    A subcommand's parser overwrites what its parent's was given under the same name, so each keeps its own: `_given`
+    A subcommand's parser overwrites what its parent's was given under the same name, so each keeps its own: `given`
     puts them together.
     """
     details = {"action": "append", "default": argparse.SUPPRESS, **details}
     parser.add_argument(*flags, dest=f"{name} of {parser.prog}", **details)
 
 
-def _given(options: argparse.Namespace, name: str) -> list[Any]:
+def given(options: argparse.Namespace, name: str) -> list[Any]:
     """All values that an option was given, in their order."""
     return [value for key, values in vars(options).items() if key.startswith(f"{name} of ") for value in values]
 
@@ -125,19 +120,19 @@ def config(parser: argparse.ArgumentParser, summary: str) -> None:
 def refuse_strays(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
     """End the program if an option before the verb is one that the verb does not have."""
     for name, flag in (("bootstrap", "-b"), ("config", "--config"), ("profile", "--profile")):
-        if name not in options.takes and _given(options, name):
+        if name not in options.takes and given(options, name):
             parser.error(f"{flag} is not an option of `ottla {options.verb}`")
 
 
 def verbose(options: argparse.Namespace) -> int:
     """How often `-v` was given."""
-    return len(_given(options, "verbose"))
+    return len(given(options, "verbose"))
 
 
 def finish(options: argparse.Namespace) -> None:
     """Set what `output` reads: how rows are shown, what has failed so far, and hints about that."""
-    options.shown_as = str(["table", *_given(options, "format")][-1]) if getattr(options, "rows", False) else ""
-    options.utc = bool(_given(options, "utc"))
+    options.shown_as = str(["table", *given(options, "format")][-1]) if getattr(options, "rows", False) else ""
+    options.utc = bool(given(options, "utc"))
     options.failures = {}
     options.hints = {}
     options.printed = False
@@ -146,84 +141,6 @@ def finish(options: argparse.Namespace) -> None:
 def isolation(options: argparse.Namespace) -> Literal["read_uncommitted", "read_committed"]:
     """The isolation level of `--committed`, where the command has it."""
     return "read_committed" if getattr(options, "committed", False) else "read_uncommitted"
-
-
-def profile(options: argparse.Namespace) -> profiles.Profile:
-    """The profile that the command line chose."""
-    return profiles.choose(next(reversed(_given(options, "profile")), None))
-
-
-def bootstraps(options: argparse.Namespace) -> list[str]:
-    """All values of `--bootstrap`, in their order."""
-    return _given(options, "bootstrap")
-
-
-def bootstrap(options: argparse.Namespace) -> str:
-    """The addresses of brokers: the last one given, the environment's, the profile's, or the default."""
-    if given := bootstraps(options):
-        return given[-1]
-    found = {**profile(options).properties, **profiles.of_environment()}
-    servers = profiles.resolve({name: found[name] for name in found if name == "bootstrap.servers"})
-    return servers.get("bootstrap.servers", DEFAULT_BOOTSTRAP)
-
-
-def properties(options: argparse.Namespace) -> dict[str, str]:
-    """The pairs of every `--config`."""
-    return dict(_given(options, "config"))
-
-
-def client_config(options: argparse.Namespace, role: str) -> dict[str, str]:
-    """The properties of a client, with the command line's patience.
-
-    Those of the profile and of the environment may be about other clients too: those that this one lacks are left out.
-
-    Args:
-        options: The command line.
-        role: `"producer"`, `"consumer"`, `"share-consumer"` or `"admin"`.
-    """
-    shared = {**profile(options).properties, **profiles.of_environment()}
-    return _of_role(shared, role, properties(options))
-
-
-def _of_role(shared: Mapping[str, str], role: str, given: Mapping[str, str]) -> dict[str, str]:
-    known = {row["name"] for row in _ottla.properties() if role in row["roles"]} - {"bootstrap.servers"}
-    found = profiles.resolve({name: value for name, value in shared.items() if name in known})
-    return {"default.api.timeout.ms": str(PATIENCE_MS), **found, **given}
-
-
-@dataclass(frozen=True)
-class Target:
-    """A cluster that a command writes to.
-
-    Attributes:
-        bootstrap: Its bootstrap brokers.
-        properties: Properties of its clients.
-    """
-
-    bootstrap: str
-    properties: Mapping[str, str]
-
-    def of(self, role: str) -> dict[str, str]:
-        """The properties that a client of this role has."""
-        return _of_role(self.properties, role, {})
-
-
-def target(options: argparse.Namespace) -> Target:
-    """The cluster of `--to-bootstrap`, `--to-profile` and `--to-config`; the command's own without them."""
-    if options.to_profile:
-        shared = dict(profiles.choose(options.to_profile).properties)
-        servers = profiles.resolve({"bootstrap.servers": shared.get("bootstrap.servers", DEFAULT_BOOTSTRAP)})
-        own = servers["bootstrap.servers"]
-    else:
-        shared = {**profile(options).properties, **profiles.of_environment(), **properties(options)}
-        own = bootstrap(options)
-    return Target(options.to_bootstrap or own, {**shared, **dict(options.to_config)})
-
-
-def admin_config(options: argparse.Namespace) -> dict[str, str]:
-    """The properties of another client that an admin client has too."""
-    known = {row["name"] for row in _ottla.properties() if "admin" in row["roles"]}
-    return {name: value for name, value in client_config(options, "admin").items() if name in known}
 
 
 # --- types of values ---
@@ -310,14 +227,3 @@ def number(most: int) -> Callable[[str], int]:
         return int(given)
 
     return parse
-
-
-def seconds(given: str) -> float:
-    """The type of a duration."""
-    try:
-        duration = float(given)
-    except ValueError:
-        duration = math.nan
-    if not 0 <= duration < math.inf:
-        raise argparse.ArgumentTypeError(f"{given!r} is not a number of seconds")
-    return duration

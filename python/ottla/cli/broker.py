@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import ottla
-from ottla.cli import arguments, output, signals
+from ottla.cli import arguments, output, settings, signals
 from ottla.testing._certificates import LOOPBACK
 from ottla.testing._listeners import FORM
 
@@ -178,7 +178,7 @@ def _broker(options: argparse.Namespace) -> None:
         quotas=options.quota,
         jwks=Path(options.jwks).read_text(encoding="utf-8-sig") if options.jwks else None,
         aws_keys=dict(options.aws_key),
-        config=arguments.properties(options),
+        config=settings.properties(options),
         print_events=True,
     )
     with broker, registry or contextlib.nullcontext():

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import argparse
+import base64
 import json
-from typing import Any
+from typing import Any, cast
+from uuid import UUID
 
 import ottla
 from ottla.cli import arguments, nouns, output
+from ottla.errors import ArgumentError
 
 BROKERS = output.columns("broker:number", "host", "port:number", "rack", "controller", "fenced")
 FEATURES = output.columns("feature", "level:number", "min_supported:number", "max_supported:number")
 QUORUM = output.columns(
     "node:number", "role", "log_end_offset:number", "lag:number", "last_caught_up:time", "directory_id", "endpoints"
 )
+# The name that the listener of controllers has nearly everywhere.
+CONTROLLER = "CONTROLLER"
 DOWNGRADES = {None: "UPGRADE", "safe": "SAFE_DOWNGRADE", "unsafe": "UNSAFE_DOWNGRADE"}
 
 
@@ -61,6 +66,7 @@ def add(commands: Any) -> None:
     )
     nouns.dry_run(change)
     nouns.verb(verbs, "quorum", "describe the quorum of the controllers", "ottla cluster quorum", _quorum)
+    _add_voters(verbs)
     gone = nouns.verb(
         verbs,
         "unregister",
@@ -90,6 +96,59 @@ def add(commands: Any) -> None:
     request.add_argument("--broker", type=arguments.number(2**31 - 1), metavar="ID", help="(default: any)")
 
 
+def _add_voters(verbs: Any) -> None:
+    add = nouns.verb(
+        verbs,
+        "add-voter",
+        "make a controller that only copies a voter of the quorum (Kafka 3.9 and later)",
+        """
+        ottla cluster add-voter 4 --endpoint kafka-4:9093
+        ottla cluster add-voter 4 --endpoint CONTROLLER://kafka-4:9093 --directory 2b6e1f9c-0b1d-4b43-9c55-0f6a64a0e5c1
+        """,
+        _add_voter,
+    )
+    add.add_argument("id", type=arguments.number(2**31 - 1), metavar="ID")
+    add.add_argument(
+        "--endpoint",
+        action="append",
+        required=True,
+        type=_endpoint,
+        metavar="[LISTENER://]HOST:PORT",
+        help=f"where it can be reached, may be repeated (default listener: {CONTROLLER})",
+    )
+    remove = nouns.verb(
+        verbs,
+        "remove-voter",
+        "remove a controller from the voters of the quorum (Kafka 3.9 and later)",
+        "ottla cluster remove-voter 4",
+        _remove_voter,
+    )
+    remove.add_argument("id", type=arguments.number(2**31 - 1), metavar="ID")
+    for parser in (add, remove):
+        parser.add_argument(
+            "--directory",
+            type=_uuid,
+            metavar="UUID",
+            help="the id of its folder (default: the one that `ottla cluster quorum` lists)",
+        )
+
+
+def _endpoint(given: str) -> ottla.RaftEndpoint:
+    listener, separator, place = arguments.name(given).rpartition("://")
+    host, _, port = place.rpartition(":")
+    if not host or not port.isdecimal() or not 0 < int(port) < 2**16 or (separator and not listener):
+        raise argparse.ArgumentTypeError(f"{given!r} is not HOST:PORT or LISTENER://HOST:PORT")
+    return ottla.RaftEndpoint(listener or CONTROLLER, host.strip("[]"), int(port))
+
+
+def _uuid(given: str) -> UUID:
+    """An id as `ottla cluster quorum` prints it, or in base64 as Kafka's tools do."""
+    try:
+        return UUID(bytes=base64.urlsafe_b64decode(f"{given}==")) if len(given) == 22 else UUID(given)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{given!r} is not a UUID") from None
+
+
 def _level(given: str) -> tuple[str, int]:
     name, level = arguments.pair(given)
     return name, arguments.number(2**15 - 1)(level)
@@ -105,8 +164,15 @@ def _json(given: str) -> dict[str, Any]:
     return message
 
 
-def _rows(described: ottla.ClusterDescription) -> list[dict[str, Any]]:
-    controller = described.controller.id if described.controller else None
+def _controller(admin: ottla.Admin, described: ottla.ClusterDescription) -> int | None:
+    """The active controller: of KRaft the quorum's leader, for which brokers themselves name a random broker."""
+    try:
+        return admin.describe_metadata_quorum().leader_id
+    except (ottla.errors.UnsupportedError, ottla.errors.AuthorizationError):
+        return described.controller.id if described.controller else None
+
+
+def _rows(described: ottla.ClusterDescription, controller: int | None) -> list[dict[str, Any]]:
     return [
         {
             "broker": node.id,
@@ -123,9 +189,9 @@ def _rows(described: ottla.ClusterDescription) -> list[dict[str, Any]]:
 def _describe(options: argparse.Namespace) -> None:
     with nouns.admin(options) as admin:
         described = admin.describe_cluster()
-    rows = _rows(described)
+        controller = _controller(admin, described)
+    rows = _rows(described, controller)
     if options.shown_as == "json":
-        controller = described.controller.id if described.controller else None
         rows = [{"cluster_id": described.cluster_id, "controller": controller, "brokers": rows}]
     elif options.shown_as == "table":
         print(f"cluster {described.cluster_id}  {len(rows)} broker{'' if len(rows) == 1 else 's'}")
@@ -135,7 +201,8 @@ def _describe(options: argparse.Namespace) -> None:
 def _brokers(options: argparse.Namespace) -> None:
     with nouns.admin(options) as admin:
         described = admin.describe_cluster(include_fenced_brokers=options.fenced)
-    output.show(options, BROKERS, _rows(described))
+        controller = _controller(admin, described)
+    output.show(options, BROKERS, _rows(described, controller))
 
 
 def _features(options: argparse.Namespace) -> None:
@@ -182,6 +249,32 @@ def _quorum(options: argparse.Namespace) -> None:
         for each in replicas
     ]
     output.show(options, QUORUM, rows)
+
+
+def _directory(admin: ottla.Admin, options: argparse.Namespace, *, votes: bool) -> UUID:
+    """The folder of a controller: the one given, or the only one that the quorum knows."""
+    if options.directory is not None:
+        return cast("UUID", options.directory)
+    quorum = admin.describe_metadata_quorum()
+    replicas = quorum.voters if votes else quorum.observers
+    found = [each.directory_id for each in replicas if each.id == options.id and each.directory_id is not None]
+    if len(found) != 1:
+        known = ", ".join(map(str, found)) or "none"
+        role = "voter" if votes else "observer"
+        raise ArgumentError(f"{role} {options.id} of the quorum has {known} as its folder: say --directory")
+    return found[0]
+
+
+def _add_voter(options: argparse.Namespace) -> None:
+    with nouns.admin(options) as admin:
+        admin.add_raft_voter(options.id, _directory(admin, options, votes=False), options.endpoint)
+    output.done(options, "controller", "votes", [str(options.id)])
+
+
+def _remove_voter(options: argparse.Namespace) -> None:
+    with nouns.admin(options) as admin:
+        admin.remove_raft_voter(options.id, _directory(admin, options, votes=True))
+    output.done(options, "controller", "does not vote", [str(options.id)])
 
 
 def _unregister(options: argparse.Namespace) -> None:

@@ -4,21 +4,32 @@ from __future__ import annotations
 
 import argparse
 import importlib
-from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ottla.cli import arguments
-from ottla.cli.help_json import HelpJson
 from ottla.cli.parser import Parser
 
+TYPE_CHECKING = False  # as in `ottla`: help is printed without `typing`
 if TYPE_CHECKING:
     from collections.abc import Collection
+    from typing import Any
 
 
-class Command(NamedTuple):
+class Command:
     """A command and its line in the help of `ottla`. Its module has `add(commands)`."""
 
-    module: str
-    summary: str
+    def __init__(self, module: str, summary: str) -> None:
+        self.module, self.summary = module, summary
+
+
+class HelpJson(argparse.Action):
+    """Prints all commands and ends."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+        """Print them."""
+        from ottla.cli import help_json
+
+        help_json.show(parser)
+        parser.exit()
 
 
 HELP_JSON = "--help-json"

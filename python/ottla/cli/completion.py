@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 import ottla
-from ottla.cli import arguments, commands, profiles
+from ottla.cli import arguments, commands, profiles, settings
 from ottla.cli.parser import Parser
 
 if TYPE_CHECKING:
@@ -150,8 +150,8 @@ def _asked(given: list[str], call: Any) -> Iterator[str]:
     try:
         options, _ = root.parse_known_args([*_connection(given), "topics"])
         arguments.finish(options)
-        config = {**arguments.client_config(options, "admin"), "default.api.timeout.ms": str(PATIENCE_MS)}
-        with ottla.Admin(arguments.bootstrap(options), config=config) as admin:
+        config = {**settings.client_config(options, "admin"), "default.api.timeout.ms": str(PATIENCE_MS)}
+        with ottla.Admin(settings.bootstrap(options), config=config) as admin:
             yield from call(admin)
     except (ottla.KafkaError, OSError, SystemExit):
         return

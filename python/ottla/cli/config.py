@@ -6,7 +6,7 @@ import textwrap
 from typing import TYPE_CHECKING, Any
 
 from ottla import _ottla
-from ottla.cli import arguments, output, profiles
+from ottla.cli import arguments, output, profiles, settings
 
 if TYPE_CHECKING:
     import argparse
@@ -104,7 +104,7 @@ def _profiles(options: argparse.Namespace) -> None:
 
 def _show(options: argparse.Namespace) -> None:
     secret = {row["name"] for row in _ottla.properties() if row["kind"] == "secret"}
-    profile = arguments.profile(options)
+    profile = settings.profile(options)
     rows: dict[str, dict[str, Any]] = {}
 
     def place(properties: Iterable[tuple[str, str]], source: Any) -> None:
@@ -117,6 +117,6 @@ def _show(options: argparse.Namespace) -> None:
     place(profile.properties.items(), lambda _: f"profile {profile.name}")
     environment = profiles.of_environment()
     place(environment.items(), profiles.variable)
-    place(arguments.properties(options).items(), lambda _: "--config")
-    place([("bootstrap.servers", given) for given in arguments.bootstraps(options)], lambda _: "--bootstrap")
+    place(settings.properties(options).items(), lambda _: "--config")
+    place([("bootstrap.servers", given) for given in settings.bootstraps(options)], lambda _: "--bootstrap")
     output.show(options, SETTINGS, [rows[name] for name in sorted(rows)])

@@ -42,13 +42,13 @@ def add(commands: Any) -> None:
         ottla configs get topic/flights --all               # defaults, too
         ottla configs get topic/flights retention.ms        # one of them
         ottla configs get broker/ --all                     # the default of all brokers
-        ottla configs get broker/1 --all --format csv
+        ottla configs get broker/1 broker/2 --all --format csv
         ottla configs get topic/flights retention.ms --doc --format json
         """,
         _get,
     )
     get.add_argument("resource", type=resource, metavar="TYPE/NAME", help=f"TYPE is {', '.join(TYPES)}")
-    get.add_argument("names", nargs="*", type=arguments.name, metavar="KEY")
+    get.add_argument("names", nargs="*", type=arguments.name, metavar="KEY", help="names, or more of TYPE/NAME")
     get.add_argument("--all", action="store_true", help="those with a default value, too")
     get.add_argument("--doc", action="store_true", help="with Kafka's documentation, in JSON")
 
@@ -114,36 +114,55 @@ def resource(given: str) -> ottla.ConfigResource:
     return ottla.ConfigResource(TYPES[kind], name)
 
 
+def _named(options: argparse.Namespace) -> tuple[list[ottla.ConfigResource], list[str]]:
+    """The resources and the names of a command line: a name has no slash."""
+    try:
+        more = [resource(word) for word in options.names if "/" in word]
+    except argparse.ArgumentTypeError as error:
+        options.parser.error(str(error))
+    return [options.resource, *more], [word for word in options.names if "/" not in word]
+
+
+def _value(entry: ottla.ConfigEntry, *, for_people: bool) -> str | None:
+    """A value. Brokers return none of passwords, whether they are set or not: only the source shows it."""
+    if for_people and entry.is_sensitive and entry.value is None and entry.source != "DEFAULT_CONFIG":
+        return "(secret)"
+    return entry.value
+
+
 def _get(options: argparse.Namespace) -> None:
+    resources, names = _named(options)
     with nouns.admin(options) as admin:
         found = output.settle(
             options,
             lambda: admin.describe_configs(
-                options.resource,
-                names=options.names or None,
+                resources,
+                names=names or None,
                 include_synonyms=options.shown_as == "json",
                 include_documentation=options.doc,
             ),
         )
     entries = [(each, entry) for each, entries in found.items() for entry in entries]
-    if not options.all and not options.names:
+    if not options.all and not names:
         entries = [(each, entry) for each, entry in entries if entry.source.startswith("DYNAMIC")]
-    unknown = sorted(set(options.names) - {entry.name for _, entry in entries}) if found else []
     rows = [
         {
             "resource": _shown(each),
             "name": entry.name,
-            "value": "(secret)" if entry.is_sensitive and entry.value is None else entry.value,
+            "value": _value(entry, for_people=options.shown_as == "table"),
             "source": entry.source,
             "read_only": entry.is_read_only,
+            "sensitive": entry.is_sensitive,
             "type": entry.type,
             "documentation": entry.documentation,
             "synonyms": entry.synonyms,
         }
         for each, entry in entries
     ]
-    for name in unknown:
-        options.failures[name] = ArgumentError(f"{_shown(options.resource)} has no configuration {name}")
+    for each, listed in found.items():
+        for name in sorted(set(names) - {entry.name for entry in listed}):
+            error = ArgumentError(f"there is no configuration {name}")
+            options.failures[f"{_shown(each)} {name}"] = error
     output.show(options, ENTRIES, rows)
 
 

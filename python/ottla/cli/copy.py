@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import ottla
 from ottla._progress import RecordProgress
-from ottla.cli import arguments, nouns, output, times
+from ottla.cli import arguments, nouns, output, settings, times
 from ottla.cli.topics import at
 from ottla.errors import ArgumentError, NotFoundError
 
@@ -53,13 +53,15 @@ def add(commands: Any) -> None:
         metavar="KEY=VALUE",
         help="property of the target's clients, may be repeated",
     )
-    parser.add_argument("--since", type=times.since, metavar="TIME|DURATION", help="start here (default: first record)")
+    parser.add_argument(
+        "--since", type=times.since, metavar="TIME", help=f"start at {times.SINCE} (default: first record)"
+    )
     parser.add_argument("--follow", action="store_true", help="copy what comes, until Ctrl-C")
     parser.set_defaults(run=_copy)
 
 
 def _copy(options: argparse.Namespace) -> None:
-    servers, target = arguments.bootstrap(options), arguments.target(options)
+    servers, target = settings.bootstrap(options), settings.target(options)
     if options.source == options.target and servers == target.bootstrap:
         raise ArgumentError(f"{options.source} is source and target: name another topic, or --to-bootstrap")
     group = f"ottla-copy.{options.source}"
@@ -78,7 +80,7 @@ def _copy(options: argparse.Namespace) -> None:
         "transactional.id": f"{group}.{options.target}",
         **target.of("producer"),
     }
-    config = {**arguments.client_config(options, "consumer"), "isolation.level": "read_committed"}
+    config = {**settings.client_config(options, "consumer"), "isolation.level": "read_committed"}
     config.pop("group.id", None)
     total = sum(max(ends[partition] - start, 0) for partition, start in starts.items())
     progress = RecordProgress(total, shown=sys.stderr.isatty() and not options.follow)

@@ -41,10 +41,6 @@ def _argument(action: argparse.Action) -> dict[str, Any]:
     }
 
 
-class HelpJson(argparse.Action):
-    """Prints the tree and ends."""
-
-    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
-        """Print it."""
-        print(json.dumps(tree(parser, parser.prog), ensure_ascii=False))
-        parser.exit()
+def show(parser: argparse.ArgumentParser) -> None:
+    """Print the tree."""
+    print(json.dumps(tree(parser, parser.prog), ensure_ascii=False))

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ottla.cli import arguments
+from ottla.cli import arguments, output
 from ottla.errors import ConfigError
 
 if TYPE_CHECKING:
     import argparse
+
+CHECKED = output.columns("file", "name", "table", "trigger", "checkpoint")
+DONE = output.columns("name", "table", "records:number", "batches:number", "bad:number", "behind:number", "stopped")
 
 
 def add(commands: Any) -> None:
@@ -21,6 +24,7 @@ def add(commands: Any) -> None:
         ottla ingest --example > orders.toml     # a file with comments, to begin with
         ottla ingest --check orders.toml         # checks names and values; needs no broker, starts no Spark
         ottla ingest orders.toml                 # what is there now; with trigger = "30s" until Ctrl-C
+        ottla ingest orders.toml --format json   # the outcome as JSON, at the end
         KAFKA_PASSWORD=... ottla ingest orders.toml      # ${KAFKA_PASSWORD} in the file
 
         The first Ctrl-C, or SIGTERM to this process, lets the running micro-batch end, and the exit status is 0. The
@@ -31,6 +35,7 @@ def add(commands: Any) -> None:
         spark-submit, YARN, Kubernetes, Databricks and EMR.
         """,
     )
+    arguments.output(parser)
     parser.add_argument("config", nargs="?", metavar="CONFIG.toml", help="the configuration file")
     parser.add_argument("--check", action="store_true", help="only check the file")
     parser.add_argument("--example", action="store_true", help="print a file with comments, and end")
@@ -50,7 +55,14 @@ def _ingest(options: argparse.Namespace) -> None:
     except ModuleNotFoundError as error:
         raise ConfigError(f"ottla ingest needs {error.name}: pip install 'ottla[spark]'") from None
     settings = ingest.read_settings(options.config)
+    job = {"name": settings.shown(settings.name), "table": settings.shown(str(settings.table))}
     if options.check:
-        print(settings.shown(f"{options.config}: {settings.name} is right, into {settings.table}"))
+        if options.shown_as == "table":
+            print(settings.shown(f"{options.config}: {settings.name} is right, into {settings.table}"))
+            return
+        places = {"trigger": settings.trigger, "checkpoint": settings.shown(settings.checkpoint)}
+        output.show(options, CHECKED, [{"file": options.config, **job, **places}])
         return
-    ingest.run(settings)
+    outcome = ingest.run(settings)
+    if options.shown_as != "table":
+        output.show(options, DONE, [{**job, **outcome._asdict()}])

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import ottla
-from ottla.cli import arguments
+from ottla.cli import arguments, settings
 from ottla.cli.parser import near
 from ottla.errors import NotFoundError
 
@@ -72,7 +72,7 @@ def dry_run(parser: argparse.ArgumentParser, summary: str = "only check whether 
 @contextmanager
 def admin(options: argparse.Namespace) -> Iterator[ottla.Admin]:
     """Connect an admin client. At the end, names that do not exist get the nearest ones that do as a hint."""
-    with ottla.Admin(arguments.bootstrap(options), config=arguments.client_config(options, "admin")) as client:
+    with ottla.Admin(settings.bootstrap(options), config=settings.client_config(options, "admin")) as client:
         try:
             yield client
         except NotFoundError as error:

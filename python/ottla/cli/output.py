@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-FORMATS = ("table", "names", "csv", "tsv", "json")
 BOLD, DIM, PLAIN = "\x1b[1m", "\x1b[2m", "\x1b[0m"
 # A column of a table is not narrowed below this.
 NARROWEST = 8

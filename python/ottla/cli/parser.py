@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 import re
-from typing import TYPE_CHECKING, NoReturn
 
+TYPE_CHECKING = False  # as in `ottla`: help is printed without `typing`
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from typing import NoReturn
 
 # Releases of Python quote the choices, or do not.
 INVALID_CHOICE = re.compile(r"invalid choice: '(?P<given>.*)' \(choose from (?P<choices>.*)\)", re.DOTALL)
@@ -34,5 +34,7 @@ class Parser(argparse.ArgumentParser):
 
 def near(given: str, names: Iterable[str], cutoff: float = 0.6) -> str:
     """Suggest the name that a mistyped one probably means; empty if none is as near as `cutoff`, of 1."""
+    import difflib  # only a mistake needs it
+
     found = difflib.get_close_matches(given, list(names), n=1, cutoff=cutoff)
     return f"; did you mean {found[0]}?" if found else ""

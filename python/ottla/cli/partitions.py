@@ -4,16 +4,29 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
+import time
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import ottla
+from ottla._rows import Rows
 from ottla.cli import arguments, nouns, output
 from ottla.cli.topics import resolved
 from ottla.errors import ArgumentError
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ottla import ReplicaMove
+
 MOVES = output.columns("topic", "partition:number", "replicas", "adding", "removing")
 PLAN = output.columns("topic", "partition:number", "current", "replicas")
+PROGRESS = output.columns("topic", "partition:number", "state", "replicas", "adding", "removing")
+# Seconds that the metadata of brokers may be behind the controller, which knows first that a move is done.
+BEHIND = 2.0
+RATE = re.compile(r"(\d+)(KiB|MiB|GiB|)")
+BYTES = {"": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 
 
 def add(commands: Any) -> None:
@@ -26,7 +39,8 @@ def add(commands: Any) -> None:
         ottla partitions                              # replicas that are moving now
         ottla partitions elect orders
         ottla partitions plan orders --brokers 1,2,3 --format json > plan.json
-        ottla partitions reassign --file plan.json
+        ottla partitions reassign --file plan.json --throttle 50MiB
+        ottla partitions verify --file plan.json      # how far it is; removes the throttle at the end
         """,
         _list,
     )
@@ -65,17 +79,48 @@ def add(commands: Any) -> None:
         """
         ottla partitions reassign orders:0 --to 2,3,1     # the preferred leader first
         ottla partitions reassign --file plan.json        # of `plan`, or of kafka-reassign-partitions
+        ottla partitions reassign --file plan.json --throttle 50MiB    # again with another number changes it
         ottla partitions reassign orders --cancel
         ottla partitions                                  # what is under way
         """,
         _reassign,
     )
-    move.add_argument("partitions", nargs="*", type=arguments.partitions, metavar="TOPIC[:PARTITIONS]")
-    where = move.add_mutually_exclusive_group(required=True)
+    _targets(move).add_argument("--cancel", action="store_true", help="undo what is under way")
+    move.add_argument(
+        "--throttle",
+        type=_rate,
+        metavar="BYTES",
+        help="bytes a second that a broker sends and gets for the moves, such as 50MiB, until `verify` removes it",
+    )
+    nouns.dry_run(move, "only print what would move")
+    verify = nouns.verb(
+        verbs,
+        "verify",
+        "compare partitions with a plan, and remove the throttle when nothing moves any more",
+        """
+        ottla partitions verify --file plan.json
+        ottla partitions verify orders:0 --to 2,3,1
+        """,
+        _verify,
+    )
+    _targets(verify)
+    verify.add_argument("--keep-throttle", action="store_true", help="do not remove the throttle")
+
+
+def _targets(parser: argparse.ArgumentParser) -> Any:
+    parser.add_argument("partitions", nargs="*", type=arguments.partitions, metavar="TOPIC[:PARTITIONS]")
+    where = parser.add_mutually_exclusive_group(required=True)
     where.add_argument("--to", type=_brokers, metavar="ID,ID", help="the brokers of all these partitions")
     where.add_argument("--file", type=Path, metavar="FILE", help="a plan in JSON")
-    where.add_argument("--cancel", action="store_true", help="undo what is under way")
-    nouns.dry_run(move, "only print what would move")
+    return where
+
+
+def _rate(given: str) -> int:
+    found = RATE.fullmatch(given)
+    rate = int(found[1]) * BYTES[found[2]] if found else 0
+    if not 0 < rate < 2**63:
+        raise argparse.ArgumentTypeError(f"{given!r} is not a number of bytes a second: write 1048576, 50MiB or 1GiB")
+    return rate
 
 
 def _brokers(given: str) -> list[int]:
@@ -122,17 +167,58 @@ def _read(path: Path) -> dict[ottla.TopicPartition, list[int]]:
         ) from None
 
 
-def _reassign(options: argparse.Namespace) -> None:
+def _wanted(admin: ottla.Admin, options: argparse.Namespace) -> dict[ottla.TopicPartition, list[int]]:
+    """The brokers of each partition that the command line names; with `--cancel` None."""
     if bool(options.partitions) == bool(options.file):
         options.parser.error("which partitions? name topics, or say --file alone")
+    if options.file:
+        return _read(options.file)
+    return dict.fromkeys(resolved(admin, options, options.partitions), options.to)
+
+
+def _start(admin: ottla.Admin, targets: Mapping[ottla.TopicPartition, list[int]], throttle: int | None) -> None:
+    if throttle is None:
+        admin.alter_partition_reassignments(targets)
+        return
+    moving = admin.list_partition_reassignments(list(targets))
+    moves: Rows[ReplicaMove] = Rows()
+    for topic in admin.describe_topics(sorted({partition.topic for partition in targets})).values():
+        for row in topic.partitions:
+            place = ottla.TopicPartition(topic.name, row.partition)
+            if place in targets:
+                # A replica that is being added is among the replicas, and still has to be copied.
+                added = moving[place].adding if place in moving else []
+                current = [broker for broker in row.replicas if broker not in added]
+                moves.append(ottla.ReplicaMove(*place, current, targets[place]))
+    admin.start_reassignment(ottla.ReassignmentPlan(moves, 0), throttle=throttle)
+
+
+def _verify(options: argparse.Namespace) -> None:
     with nouns.admin(options) as admin:
-        targets: dict[ottla.TopicPartition, list[int] | None]
-        if options.file:
-            targets = dict(_read(options.file))
-        else:
-            targets = dict.fromkeys(resolved(admin, options, options.partitions), options.to)
+        targets = _wanted(admin, options)
+        # What had replicas before is not known any more: as Kafka's tool does, all brokers lose the throttle.
+        brokers = [node.id for node in admin.describe_cluster().nodes]
+        moves = Rows(
+            ottla.ReplicaMove(*place, [broker for broker in brokers if broker not in replicas], replicas)
+            for place, replicas in sorted(targets.items())
+        )
+        plan = ottla.ReassignmentPlan(moves, 0)
+        until = time.monotonic() + BEHIND
+        while True:
+            rows = admin.verify_reassignment(plan, keep_throttle=options.keep_throttle) if moves else []
+            if time.monotonic() > until or all(row.state != "different" for row in rows):
+                break
+            time.sleep(BEHIND / 10)
+    output.show(options, PROGRESS, map(output.plain, rows))
+
+
+def _reassign(options: argparse.Namespace) -> None:
+    if options.cancel and options.throttle:
+        options.parser.error("--cancel needs no --throttle; `ottla partitions verify` removes that of the move")
+    with nouns.admin(options) as admin:
+        targets = _wanted(admin, options)
         if targets and not options.dry_run:
-            output.settle(options, lambda: admin.alter_partition_reassignments(targets))
+            output.settle(options, lambda: _start(admin, targets, options.throttle))
     to = {partition: replicas for partition, replicas in targets.items() if partition not in options.failures}
     if options.dry_run:
         rows = [{**output.plain(partition), "replicas": replicas} for partition, replicas in to.items()]

@@ -58,7 +58,7 @@ def add(commands: Any) -> None:
         help="which, may be repeated",
     )
     where = reset.add_mutually_exclusive_group(required=True)
-    where.add_argument("--to", type=_target, metavar="WHERE", help="earliest, latest, a time, or how long ago")
+    where.add_argument("--to", type=_target, metavar="WHERE", help=f"earliest, latest, {times.SINCE}")
     where.add_argument("--to-offset", type=arguments.number(2**63 - 1), metavar="N", help="this offset")
     nouns.dry_run(reset, "only print the offsets")
     forget = nouns.verb(

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import ottla
-from ottla.cli import arguments, nouns, output, times
+from ottla.cli import arguments, nouns, output, settings, times
 from ottla.cli.parser import near
 from ottla.cli.readable import readable
 from ottla.errors import ArgumentError, ConfigError, NotFoundError
@@ -41,7 +41,7 @@ def add(commands: Any) -> None:
     arguments.output(parser)
     parser.add_argument("query", nargs="?", metavar="QUERY")
     parser.add_argument("--file", metavar="FILE", help="read the query from a file; - is standard input")
-    parser.add_argument("--since", type=times.since, metavar="TIME|DURATION", help="only records from here on")
+    parser.add_argument("--since", type=times.since, metavar="TIME", help=f"only records since {times.SINCE}")
     parser.add_argument("--raw", action="store_true", help="do not look for fields in values")
     parser.add_argument("--uncommitted", action="store_true", help="records of open and aborted transactions, too")
     parser.set_defaults(run=_sql)
@@ -83,7 +83,7 @@ def _read(file: str) -> str:
 def _add_view(options: argparse.Namespace, connection: Any, name: str) -> None:
     from ottla.integrations.duckdb import view
 
-    servers, config = arguments.bootstrap(options), arguments.client_config(options, "consumer")
+    servers, config = settings.bootstrap(options), settings.client_config(options, "consumer")
     config["isolation.level"] = "read_uncommitted" if options.uncommitted else "read_committed"
     try:
         fields = None if options.raw else _fields(ottla.read(servers, name, last=SAMPLE, config=config))

@@ -92,21 +92,20 @@ def _list(options: argparse.Namespace) -> None:
 
 
 def _create(options: argparse.Namespace) -> None:
-    lifetime = options.lifetime and options.lifetime.total_seconds()
     with nouns.admin(options) as admin:
-        token = admin.create_delegation_token(owner=options.owner, renewers=options.renewer, max_lifetime=lifetime)
+        token = admin.create_delegation_token(
+            owner=options.owner, renewers=options.renewer, max_lifetime=options.lifetime
+        )
     output.show(options, CREATED, [{**_row(token), "hmac": token.hmac}])
 
 
 def _renew(options: argparse.Namespace) -> None:
-    period = options.period and options.period.total_seconds()
     with nouns.admin(options) as admin:
-        expires = admin.renew_delegation_token(options.hmac, period)
+        expires = admin.renew_delegation_token(options.hmac, options.period)
     output.show(options, EXPIRES, [{"expires": expires}])
 
 
 def _expire(options: argparse.Namespace) -> None:
-    period = options.period and options.period.total_seconds()
     with nouns.admin(options) as admin:
-        expires = admin.expire_delegation_token(options.hmac, period)
+        expires = admin.expire_delegation_token(options.hmac, options.period)
     output.show(options, EXPIRES, [{"expires": expires}])

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import ottla
-from ottla.cli import arguments, nouns, output, signals
+from ottla.cli import arguments, nouns, output, settings, signals, times
 from ottla.cli.groups import summary
 
 if TYPE_CHECKING:
@@ -55,9 +55,7 @@ def add(commands: Any) -> None:
     )
     arguments.client(parser)
     arguments.output(parser)
-    parser.add_argument(
-        "--interval", type=arguments.seconds, default=SECONDS, metavar="SECONDS", help="(default: %(default)s)"
-    )
+    parser.add_argument("--interval", type=times.duration, default=SECONDS, metavar="DURATION", help="(default: 2s)")
     parser.add_argument("--count", type=arguments.count, metavar="N", help="end after N samples")
     parser.add_argument(
         "--topic", action="append", type=arguments.name, default=[], metavar="NAME", help="only this, may be repeated"
@@ -172,7 +170,7 @@ def _draw(options: argparse.Namespace, topics: list[dict[str, Any]], groups: lis
     space = max(height - OTHER_LINES, 2)
     group_lines = min(len(groups), max(space // 2, space - len(topics)))
     topic_lines = space - group_lines
-    lines = [f"ottla top  {arguments.bootstrap(options)}  {time.strftime('%H:%M:%S')}  Ctrl-C ends it"[:width]]
+    lines = [f"ottla top  {settings.bootstrap(options)}  {time.strftime('%H:%M:%S')}  Ctrl-C ends it"[:width]]
     lines += output.table_lines(options, TOPICS, topics[:topic_lines]) or ["no topics"]
     lines.append("")
     lines += output.table_lines(options, GROUPS, groups[:group_lines]) or ["no groups"]

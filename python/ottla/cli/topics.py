@@ -154,7 +154,9 @@ def _add_changes(verbs: Any) -> None:
     )
     trim.add_argument("partitions", nargs="+", type=arguments.partitions, metavar="NAME[:PARTITIONS]")
     end = trim.add_mutually_exclusive_group(required=True)
-    end.add_argument("--before", type=_before, metavar="OFFSET|TIME|DURATION", help="which are deleted")
+    end.add_argument(
+        "--before", type=_before, metavar="OFFSET|TIME", help=f"which are deleted: an offset, {times.SINCE}"
+    )
     end.add_argument("--all", action="store_true", help="delete all that are there")
     nouns.dry_run(trim, "only print what would be deleted")
 
@@ -180,8 +182,8 @@ def _add_offsets(verbs: Any) -> None:
     offsets.add_argument(
         "--at",
         type=_spec,
-        metavar="TIME|DURATION|NAME",
-        help="another offset: of a time, of how long ago, or max_timestamp, earliest_local, latest_tiered",
+        metavar="TIME|NAME",
+        help=f"another offset: of {times.SINCE}; or max_timestamp, earliest_local, latest_tiered",
     )
     offsets.add_argument("--committed", action="store_true", help="the end is before records of open transactions")
 

@@ -131,9 +131,8 @@ def _one(given: str) -> tuple[str, int]:
 
 
 def _list(options: argparse.Namespace) -> None:
-    longer = options.longer_than and options.longer_than.total_seconds()
     with nouns.admin(options) as admin:
-        found = admin.list_transactions(states=options.state, longer_than=longer, pattern=options.pattern)
+        found = admin.list_transactions(states=options.state, longer_than=options.longer_than, pattern=options.pattern)
     output.show(options, LISTED, map(output.plain, found))
 
 
@@ -163,7 +162,7 @@ def _abort(options: argparse.Namespace) -> None:
 
 def _hanging(options: argparse.Namespace) -> None:
     with nouns.admin(options) as admin:
-        found = admin.find_hanging_transactions(options.topics or None, open_for=options.open_for.total_seconds())
+        found = admin.find_hanging_transactions(options.topics or None, open_for=options.open_for)
     output.show(options, HANGING, map(output.plain, found))
 
 

@@ -6,10 +6,11 @@ import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Literal, TypeAlias
 
-GRAMMAR = """\
+from ottla.cli import times
+
+GRAMMAR = f"""\
 start                the first record              end          after the last record (the default)
 +N, -N               N after the first record, N before the end
 N                    this offset
@@ -20,28 +21,12 @@ BEGIN:END            from one of these up to another, which is not read: 100:200
 BEGIN:+N, @T:+1h     N offsets, or a duration, after BEGIN
 :end+N               what is there now, and the N offsets after that
 
-TIME is now, -30m (that long ago; ns, us, ms, s, m, h, d, w, also 1d12h), 2024-01-15, 2024-01-15T10:30:00,
-2024-01-15T10:30:00+01:00, or seconds (9 or 10 digits), milliseconds (13) or nanoseconds (19) since 1970.
-A time without a zone is UTC."""
+{times.GRAMMAR}"""
 
-_UNITS = {
-    "ns": 1e-6,
-    "us": 1e-3,
-    "ms": 1.0,
-    "s": 1e3,
-    "m": 60e3,
-    "h": 3600e3,
-    "d": 86400e3,
-    "w": 7 * 86400e3,
-}
-_PART = re.compile(r"(\d+(?:\.\d+)?)(ns|us|ms|s|m|h|d|w)")
-_DURATION = re.compile(rf"(?:{_PART.pattern})+")
 _EDGE = re.compile(r"(start|end)(?:([+-])(\d+))?")
 _DELTA = re.compile(r"([+-])(\d+)")
 # Names that kcat and Kafka have for the edges.
 _ALIASES = {"beginning": "start", "earliest": "start", "oldest": "start", "latest": "end", "newest": "end"}
-# Digits of a number of seconds, milliseconds and nanoseconds since 1970.
-_EPOCHS = {9: 1e3, 10: 1e3, 13: 1.0, 19: 1e-6}
 MOST = 2**63 - 1
 
 Kind: TypeAlias = Literal["start", "end", "offset", "time", "after"]
@@ -141,7 +126,7 @@ def parse(text: str, now: float | None = None) -> Window:
 
 def _window(before: str, after: str | None, now: int) -> Window:
     # As in kcl, the `@` at the begin counts for both edges.
-    times = before.startswith("@")
+    timed = before.startswith("@")
     begin = Point("start") if after is not None and before in {"", "@"} else _point(before, now)
     if begin.kind == "time" and begin.value > now:
         raise WindowError(f"{before!r} is in the future")
@@ -150,9 +135,9 @@ def _window(before: str, after: str | None, now: int) -> Window:
     if _DELTA.fullmatch(after) and after.startswith("+"):
         return Window(begin, Point("after", int(after)))
     shift = after.removeprefix("@")
-    if begin.kind == "time" and shift.startswith("+") and (length := _duration(shift[1:])) is not None:
-        return Window(begin, Point("time", begin.value + length))
-    end = _time(shift, now) if times and shift != "end" and not after.startswith("@") else _point(after, now)
+    if begin.kind == "time" and shift.startswith("+") and (length := times.length(shift[1:])) is not None:
+        return Window(begin, Point("time", begin.value + int(length)))
+    end = _time(shift, now) if timed and shift != "end" and not after.startswith("@") else _point(after, now)
     if end.kind == "time" and end.value > now:
         raise WindowError(f"{after!r} is in the future: leave the end out to go on with new records")
     return Window(begin, end)
@@ -172,30 +157,7 @@ def _point(text: str, now: int) -> Point:
 
 
 def _time(text: str, now: int) -> Point:
-    if text == "now":
-        return Point("time", now)
-    if text.isdecimal():
-        scale = _EPOCHS.get(len(text))
-        if scale is None:
-            raise WindowError(f"{text!r} is a time only with 9 or 10 digits (s), 13 (ms) or 19 (ns) since 1970")
-        return Point("time", int(text) // 10**6 if scale < 1 else int(int(text) * scale))
-    if text.startswith("-") and (length := _duration(text[1:])) is not None:
-        return Point("time", now - length)
     try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        raise WindowError(
-            f"'@{text}' is not a time; try @now, @-1h, @2024-01-15, @2024-01-15T10:30:00Z or @1705312800000"
-        ) from None
-    moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
-    milliseconds = int(moment.timestamp() * 1000)
-    if milliseconds < 0:
-        raise WindowError(f"'@{text}' is before 1970")
-    return Point("time", milliseconds)
-
-
-def _duration(text: str) -> int | None:
-    """Milliseconds; None if the text is not a duration."""
-    if not _DURATION.fullmatch(text):
-        return None
-    return int(sum(float(amount) * _UNITS[unit] for amount, unit in _PART.findall(text)))
+        return Point("time", times.parse(text, now))
+    except times.TimeError as error:
+        raise WindowError(str(error)) from None

@@ -7,7 +7,7 @@ import re
 from functools import partial
 from typing import Any
 
-from ottla.cli import arguments, filters, schemas, windows
+from ottla.cli import arguments, filters, schemas, times, windows
 from ottla.cli.consume.partitions import partitions
 from ottla.cli.formats import template
 
@@ -112,8 +112,8 @@ def _add_end(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--idle",
-        type=arguments.seconds,
-        metavar="SECONDS",
+        type=times.duration,
+        metavar="DURATION",
         help="stop after this long without a record; connecting, joining the group and the first requests do not count",
     )
     parser.add_argument(

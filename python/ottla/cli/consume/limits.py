@@ -10,7 +10,7 @@ import time
 from io import UnsupportedOperation
 
 import ottla
-from ottla.cli import arguments
+from ottla.cli import settings
 from ottla.cli.formats.rows import Rows
 from ottla.errors import KafkaTimeoutError
 
@@ -18,7 +18,7 @@ from ottla.errors import KafkaTimeoutError
 LOOK = 0.2
 # Seconds that partitions may go without a response to their first Fetch before the command finds
 # out why.
-PATIENCE = arguments.PATIENCE_MS / 1000
+PATIENCE = settings.PATIENCE_MS / 1000
 
 
 class Idle:

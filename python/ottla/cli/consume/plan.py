@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from dataclasses import dataclass, field
 
-from ottla.cli import arguments
+from ottla.cli import settings
 from ottla.cli.windows import Point, Window
 from ottla.errors import ArgumentError
 
@@ -64,7 +64,7 @@ def plan_of(options: argparse.Namespace) -> Plan:
     if options.last is not None and (options.max, options.idle) != (None, None):
         raise ArgumentError("--last prints what is there and stops: leave --max and --idle out")
     role = "consumer" if options.share_group is None else "share-consumer"
-    config = {"allow.auto.create.topics": "false", **arguments.client_config(options, role)}
+    config = {"allow.auto.create.topics": "false", **settings.client_config(options, role)}
     if options.group is not None:
         config["group.id"] = options.group
     if options.read_committed:
@@ -73,7 +73,7 @@ def plan_of(options: argparse.Namespace) -> Plan:
     if options.beginning or (options.source is not None and options.offset is None):
         window = Window(Point("start"))
     plan = Plan(
-        arguments.bootstrap(options),
+        settings.bootstrap(options),
         list(dict.fromkeys([*options.topics, *options.topic])),
         regex=options.regex,
         partitions=options.partition,
@@ -90,7 +90,7 @@ def plan_of(options: argparse.Namespace) -> Plan:
         path=options.source,
         read_committed=config.get("isolation.level") == "read_committed",
         config=config,
-        admin_config=arguments.admin_config(options),
+        admin_config=settings.admin_config(options),
     )
     if options.ack is not None and plan.share_group is None:
         raise ArgumentError("--ack is about the records of a share group: add --share-group NAME")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import ottla
-from ottla.cli import arguments, nouns, output
+from ottla.cli import arguments, nouns, output, settings
 from ottla.cli.formats.envelope import described
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def add(verbs: Any) -> None:
 def _peek(options: argparse.Namespace) -> None:
     with nouns.admin(options) as admin:
         rows = admin.lag(options.group)
-    config = {**arguments.client_config(options, "consumer")}
+    config = {**settings.client_config(options, "consumer")}
     items: list[dict[str, Any]] = []
     for topic in dict.fromkeys(row.topic for row in rows if row.lag):
         spans = {
@@ -55,7 +55,7 @@ def _first(
     while spans:
         # Twice as many as are wanted: most offsets have a record.
         step = {partition: span[: 2 * options.max] for partition, span in spans.items()}
-        batch = ottla.read(arguments.bootstrap(options), topic, offsets=step, config=config)
+        batch = ottla.read(settings.bootstrap(options), topic, offsets=step, config=config)
         for record in batch:
             rows = found[record.partition]
             if len(rows) < options.max:

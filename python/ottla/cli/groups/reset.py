@@ -42,9 +42,7 @@ def add(verbs: Any) -> None:
     )
     parser.add_argument("group", type=arguments.name, metavar="GROUP")
     where = parser.add_mutually_exclusive_group(required=True)
-    where.add_argument(
-        "--to", type=_target, metavar="WHERE", help="earliest, latest, a time, or how long ago, such as 1h or 7d"
-    )
+    where.add_argument("--to", type=_target, metavar="WHERE", help=f"earliest, latest, {times.SINCE}")
     where.add_argument("--to-offset", type=arguments.number(2**63 - 1), metavar="N", help="this offset")
     where.add_argument("--shift", type=int, metavar="N", help="by N offsets, back if N is negative")
     where.add_argument("--file", type=Path, metavar="FILE", help="the offsets of a file")

@@ -160,7 +160,7 @@ def _ignored(text: str) -> list[str]:
 
 
 def _rate(text: str) -> float:
-    rate = arguments.seconds(text) if text.replace(".", "", 1).isdecimal() else 0.0
+    rate = float(text) if text.replace(".", "", 1).isdecimal() else 0.0
     if rate <= 0:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of records in a second")
     return rate

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import IO, Any
 
 import ottla
-from ottla.cli import arguments, signals, streams
+from ottla.cli import settings, signals, streams
 from ottla.cli.produce import inputs
 from ottla.cli.produce.encoding import Encoding
 from ottla.cli.produce.inputs import Records, Table
@@ -32,12 +32,12 @@ def send(topic: str | None, options: argparse.Namespace) -> None:
     _check(topic, options)
     encoding = Encoding(options)
     fixed = Fixed(topic, options.key, options.partition, tuple(options.header), options.tombstone)
-    config = {"max.block.ms": str(arguments.PATIENCE_MS), **arguments.client_config(options, "producer")}
+    config = {"max.block.ms": str(settings.PATIENCE_MS), **settings.client_config(options, "producer")}
     if options.compression is not None:
         config["compression.type"] = options.compression
     if options.transactional_id is not None:
         config["transactional.id"] = options.transactional_id
-    with _input(options) as file, ottla.Producer(arguments.bootstrap(options), config=config) as producer:
+    with _input(options) as file, ottla.Producer(settings.bootstrap(options), config=config) as producer:
         between = signals.Between()
         unit = "row" if options.format in TABLES else "record" if options.template else "line"
         report = _report if options.report else None

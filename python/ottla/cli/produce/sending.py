@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 import ottla
-from ottla.cli import arguments, signals, streams
+from ottla.cli import settings, signals, streams
 from ottla.cli.produce.inputs import Records, Table
 from ottla.errors import ArgumentError
 
@@ -272,4 +272,4 @@ class Rate:
 
 
 # Seconds for which a command that was stopped waits for its last records.
-PATIENCE = arguments.PATIENCE_MS / 1000
+PATIENCE = settings.PATIENCE_MS / 1000
