@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import ottla
 from ottla.cli import arguments, nouns, output
-from ottla.cli.topics import resolved
+from ottla.cli.topics.offsets import resolved
 from ottla.errors import ArgumentError
+
+if TYPE_CHECKING:
+    import argparse
 
 MOVES = output.columns("topic", "partition:number", "replicas", "adding", "removing")
 PLAN = output.columns("topic", "partition:number", "current", "replicas")
@@ -56,7 +58,9 @@ def add(commands: Any) -> None:
         _plan,
     )
     plan.add_argument("topics", nargs="+", type=arguments.name, metavar="TOPIC")
-    plan.add_argument("--brokers", type=_brokers, metavar="ID,ID", help="those that get replicas (default: all)")
+    plan.add_argument(
+        "--brokers", type=arguments.brokers, metavar="ID,ID", help="those that get replicas (default: all)"
+    )
     plan.add_argument("--replication", type=arguments.count, metavar="N", help="(default: as it is)")
     move = nouns.verb(
         verbs,
@@ -72,16 +76,10 @@ def add(commands: Any) -> None:
     )
     move.add_argument("partitions", nargs="*", type=arguments.partitions, metavar="TOPIC[:PARTITIONS]")
     where = move.add_mutually_exclusive_group(required=True)
-    where.add_argument("--to", type=_brokers, metavar="ID,ID", help="the brokers of all these partitions")
+    where.add_argument("--to", type=arguments.brokers, metavar="ID,ID", help="the brokers of all these partitions")
     where.add_argument("--file", type=Path, metavar="FILE", help="a plan in JSON")
     where.add_argument("--cancel", action="store_true", help="undo what is under way")
     nouns.dry_run(move, "only print what would move")
-
-
-def _brokers(given: str) -> list[int]:
-    if not all(each.isdecimal() for each in given.split(",")):
-        raise argparse.ArgumentTypeError(f"{given!r} is not a list of ids, such as 1,2,3")
-    return [int(each) for each in given.split(",")]
 
 
 def _list(options: argparse.Namespace) -> None:

@@ -7,6 +7,8 @@ import re
 from datetime import UTC, datetime, timedelta
 
 DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d|w)")
+# Digits of a number of seconds, milliseconds and nanoseconds since 1970, as in the windows of `consume`.
+EPOCHS = {9: 1, 10: 1, 13: 1000, 19: 1_000_000_000}
 SECONDS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 
 
@@ -24,14 +26,14 @@ def duration(given: str) -> timedelta:
 
 
 def moment(given: str) -> datetime:
-    """The type of a time: a date, a time without a zone in the local one, or milliseconds since 1970 UTC."""
+    """The type of a time: a date, a time without a zone in the local one, or a number since 1970 UTC."""
     try:
-        if given.isdecimal() and len(given) > 8:
-            return datetime.fromtimestamp(int(given) / 1000, UTC)
+        if given.isdecimal() and len(given) in EPOCHS:
+            return datetime.fromtimestamp(int(given) / EPOCHS[len(given)], UTC)
         return datetime.fromisoformat(given).astimezone()
     except (ValueError, OverflowError, OSError):
         raise argparse.ArgumentTypeError(
-            f"{given!r} is not a time: write 2026-01-31, 2026-01-31T12:00, 2026-01-31T12:00Z, or ms since 1970 UTC"
+            f"{given!r} is not a time: write 2026-01-31, 2026-01-31T12:00, 2026-01-31T12:00Z, or s or ms since 1970"
         ) from None
 
 
