@@ -33,7 +33,7 @@ def chosen(options: argparse.Namespace, known: Callable[[], Iterable[str]]) -> l
         known: Lists the names that a pattern can choose.
 
     Raises:
-        ArgumentError: An id is none.
+        ArgumentError: A text is not an id.
         NotFoundError: No name matches a pattern.
     """
     if options.id:
