@@ -197,6 +197,13 @@ def partitions(given: str) -> tuple[str, list[int] | None]:
     return topic, found if colon else None
 
 
+def brokers(given: str) -> list[int]:
+    """The type of ids of brokers, separated by commas."""
+    if not all(each.isdecimal() for each in given.split(",")):
+        raise argparse.ArgumentTypeError(f"{given!r} is not a list of ids, such as 1,2,3")
+    return [int(each) for each in given.split(",")]
+
+
 def separator(given: str) -> bytes:
     r"""The type of what divides a key from a value: any text; \t, \0, \\ and \xHH are understood."""
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import ottla
 from ottla._progress import RecordProgress
 from ottla.cli import arguments, nouns, output, settings, times
-from ottla.cli.topics import at
+from ottla.cli.topics.offsets import at
 from ottla.errors import ArgumentError, NotFoundError
 
 if TYPE_CHECKING:

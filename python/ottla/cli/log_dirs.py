@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import ottla
 from ottla.cli import arguments, nouns, output
-from ottla.cli.topics import resolved
+from ottla.cli.topics.offsets import resolved
 
 if TYPE_CHECKING:
     import argparse

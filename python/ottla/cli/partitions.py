@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import ottla
 from ottla._rows import Rows
 from ottla.cli import arguments, nouns, output
-from ottla.cli.topics import resolved
+from ottla.cli.topics.offsets import resolved
 from ottla.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -70,7 +70,9 @@ def add(commands: Any) -> None:
         _plan,
     )
     plan.add_argument("topics", nargs="+", type=arguments.name, metavar="TOPIC")
-    plan.add_argument("--brokers", type=_brokers, metavar="ID,ID", help="those that get replicas (default: all)")
+    plan.add_argument(
+        "--brokers", type=arguments.brokers, metavar="ID,ID", help="those that get replicas (default: all)"
+    )
     plan.add_argument("--replication", type=arguments.count, metavar="N", help="(default: as it is)")
     move = nouns.verb(
         verbs,
@@ -110,7 +112,7 @@ def add(commands: Any) -> None:
 def _targets(parser: argparse.ArgumentParser) -> Any:
     parser.add_argument("partitions", nargs="*", type=arguments.partitions, metavar="TOPIC[:PARTITIONS]")
     where = parser.add_mutually_exclusive_group(required=True)
-    where.add_argument("--to", type=_brokers, metavar="ID,ID", help="the brokers of all these partitions")
+    where.add_argument("--to", type=arguments.brokers, metavar="ID,ID", help="the brokers of all these partitions")
     where.add_argument("--file", type=Path, metavar="FILE", help="a plan in JSON")
     return where
 
@@ -121,12 +123,6 @@ def _rate(given: str) -> int:
     if not 0 < rate < 2**63:
         raise argparse.ArgumentTypeError(f"{given!r} is not a number of bytes a second: write 1048576, 50MiB or 1GiB")
     return rate
-
-
-def _brokers(given: str) -> list[int]:
-    if not all(each.isdecimal() for each in given.split(",")):
-        raise argparse.ArgumentTypeError(f"{given!r} is not a list of ids, such as 1,2,3")
-    return [int(each) for each in given.split(",")]
 
 
 def _list(options: argparse.Namespace) -> None:

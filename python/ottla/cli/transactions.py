@@ -7,7 +7,7 @@ import time
 from typing import Any
 
 from ottla.cli import arguments, nouns, output, times
-from ottla.cli.topics import resolved
+from ottla.cli.topics.offsets import resolved
 
 LISTED = output.columns("transactional_id", "state", "producer_id:number")
 DESCRIBED = output.columns(

@@ -181,6 +181,8 @@ fn found(
     let mut answer = CreatableTopicResult {
         name: asked.name.clone(),
         topic_id: topic.id,
+        // The default of the schema is an empty text; Kafka returns null.
+        error_message: None,
         ..Default::default()
     };
     if !cx.may(Operation::DescribeConfigs, Resource::topic(&asked.name)) {

@@ -31,9 +31,9 @@ impl Api for MetadataRequest {
     fn answer(self, cx: &Cx<'_>) -> Outcome<MetadataResponse> {
         let nodes = cx.nodes();
         let up: Vec<i32> = nodes.iter().map(|(id, _)| *id).collect();
-        let operations = |topic: &Topic| {
+        let operations = |topic: &str| {
             if self.include_topic_authorized_operations {
-                cx.operations(Resource::topic(&topic.name), operations::TOPIC)
+                cx.operations(Resource::topic(topic), operations::TOPIC)
             } else {
                 operations::UNKNOWN
             }
@@ -47,7 +47,7 @@ impl Api for MetadataRequest {
                 .topics()
                 .iter()
                 .filter(|topic| cx.may(Operation::Describe, Resource::topic(&topic.name)))
-                .map(|topic| found(topic, &up, operations(topic)))
+                .map(|topic| found(topic, &up, operations(&topic.name)))
                 .collect()
         } else {
             let may_make = cx.core.settings.auto_create_topics
@@ -83,7 +83,7 @@ fn look_up(
     asked: &MetadataRequestTopic,
     may_make: bool,
     up: &[i32],
-    operations: &impl Fn(&Topic) -> i32,
+    operations: &impl Fn(&str) -> i32,
 ) -> MetadataResponseTopic {
     let looked_up = match &asked.name {
         Some(name) => by_name(cx, name, may_make),
@@ -96,8 +96,8 @@ fn look_up(
         }),
     };
     match looked_up {
-        Ok(topic) => found(&topic, up, operations(&topic)),
-        Err(code) => refused(cx.version, asked, code),
+        Ok(topic) => found(&topic, up, operations(&topic.name)),
+        Err(code) => refused(cx.version, asked, code, operations),
     }
 }
 
@@ -163,8 +163,18 @@ pub(super) fn found(
     }
 }
 
-fn refused(version: i16, asked: &MetadataRequestTopic, code: ErrorCode) -> MetadataResponseTopic {
+fn refused(
+    version: i16,
+    asked: &MetadataRequestTopic,
+    code: ErrorCode,
+    operations: &impl Fn(&str) -> i32,
+) -> MetadataResponseTopic {
     MetadataResponseTopic {
+        // As Kafka returns them, of a topic by name also where it does not exist.
+        topic_authorized_operations: asked
+            .name
+            .as_deref()
+            .map_or(operations::UNKNOWN, operations),
         error_code: code.0,
         name: if version < FIRST_BY_ID {
             Some(asked.name.clone().unwrap_or_default())

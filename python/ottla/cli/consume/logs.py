@@ -11,8 +11,8 @@ from typing import Self
 import ottla
 from ottla.cli.consume.limits import check_reader
 from ottla.cli.consume.plan import Plan
-from ottla.cli.consume.topics import matching
 from ottla.cli.formats.rows import Rows
+from ottla.cli.patterns import matching
 from ottla.cli.windows import Point, Window
 from ottla.errors import ArgumentError, NotFoundError
 from ottla.log import INTERNAL_TOPICS, Log, LogRange, open_log

@@ -11,8 +11,8 @@ import ottla
 from ottla._hints import AcknowledgeKind
 from ottla.cli.consume.limits import LOOK, PATIENCE, Ends, GroupEnd, Idle, check_reader
 from ottla.cli.consume.plan import Plan
-from ottla.cli.consume.topics import pattern
 from ottla.cli.formats.rows import Rows
+from ottla.cli.patterns import pattern
 from ottla.cli.windows import Point, Window
 from ottla.errors import ArgumentError
 

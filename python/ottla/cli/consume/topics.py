@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import difflib
-import re
 
 import ottla
 from ottla.cli.consume.plan import Plan
-from ottla.errors import ArgumentError, NotFoundError
+from ottla.cli.patterns import matching
+from ottla.errors import NotFoundError
 
 
 def existing(plan: Plan) -> list[str]:
@@ -29,26 +29,3 @@ def existing(plan: Plan) -> list[str]:
             hint = f"; did you mean {near[0]}?" if near else "; `ottla topics` lists those that exist"
             raise NotFoundError(f"topic {error.topic} does not exist{hint}") from error
     return plan.topics
-
-
-def matching(patterns: list[str], names: list[str]) -> list[str]:
-    """The names that a pattern matches as a whole.
-
-    Raises:
-        NotFoundError: There are none.
-    """
-    compiled = pattern(patterns)
-    found = sorted(name for name in names if compiled.fullmatch(name))
-    if not found:
-        raise NotFoundError(
-            f"no topic matches {' or '.join(patterns)} as a whole; `ottla topics` lists those that exist"
-        )
-    return found
-
-
-def pattern(patterns: list[str]) -> re.Pattern[str]:
-    """One pattern for all of them."""
-    try:
-        return re.compile("|".join(f"(?:{each})" for each in patterns))
-    except re.error as error:
-        raise ArgumentError(f"{' or '.join(patterns)} is not a regular expression: {error}") from None

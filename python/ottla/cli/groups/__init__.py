@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import ottla
-from ottla.cli import arguments, nouns, output
+from ottla.cli import arguments, nouns, offset_files, output, patterns
 from ottla.cli.groups import peek, reset
+from ottla.errors import NotFoundError
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Collection, Iterator
 
 GROUPS = output.columns("group", "type", "state", "protocol_type")
 MEMBERS = output.columns("group", "member_id", "instance_id", "client_id", "host", "partitions")
@@ -61,7 +64,16 @@ def add(commands: Any) -> None:
         parser.add_argument("groups", nargs="+", type=arguments.name, metavar="GROUP")
         return parser
 
-    of_groups("describe", "describe groups and their members", "ottla groups describe billing", _describe)
+    describe = of_groups(
+        "describe",
+        "describe groups and their members",
+        """
+        ottla groups describe billing
+        ottla groups describe -r 'billing-.*'
+        """,
+        _describe,
+    )
+    patterns.option(describe)
     lag = nouns.verb(
         verbs,
         "lag",
@@ -69,12 +81,22 @@ def add(commands: Any) -> None:
         """
         ottla groups lag billing
         ottla groups lag --all --summary             # a line for each group, the largest lag first
+        ottla groups lag --all --topic orders        # the groups that read a topic
         ottla groups lag billing --format json | jq '[.items[].lag] | add'
         """,
         _lag,
     )
     lag.add_argument("groups", nargs="*", type=arguments.name, metavar="GROUP")
+    patterns.option(lag)
     lag.add_argument("--all", action="store_true", help="all groups of consumers")
+    lag.add_argument(
+        "--topic",
+        action="append",
+        type=arguments.name,
+        default=[],
+        metavar="TOPIC",
+        help="only of this topic, may be repeated",
+    )
     lag.add_argument("--summary", action="store_true", help="a line for each group")
     lag.add_argument("--committed", action="store_true", help="the end is before records of open transactions")
     of_groups(
@@ -88,7 +110,17 @@ def add(commands: Any) -> None:
     )
     reset.add(verbs)
     peek.add(verbs)
-    of_groups("delete", "delete groups without members, with their offsets", "ottla groups delete billing", _delete)
+    delete = of_groups(
+        "delete",
+        "delete groups without members, with their offsets",
+        """
+        ottla groups delete billing
+        ottla groups delete -r 'test-.*' --dry-run   # prints the groups that a pattern matches
+        """,
+        _delete,
+    )
+    patterns.option(delete)
+    nouns.dry_run(delete, "only print which would be deleted")
     forget = nouns.verb(
         verbs,
         "delete-offsets",
@@ -96,11 +128,13 @@ def add(commands: Any) -> None:
         """
         ottla groups delete-offsets billing orders
         ottla groups delete-offsets billing orders:0,2 audit
+        ottla groups delete-offsets billing --file partitions.csv   # lines TOPIC,PARTITION
         """,
         _delete_offsets,
     )
     forget.add_argument("group", type=arguments.name, metavar="GROUP")
-    forget.add_argument("partitions", nargs="+", type=arguments.partitions, metavar="TOPIC[:PARTITIONS]")
+    forget.add_argument("partitions", nargs="*", type=arguments.partitions, metavar="TOPIC[:PARTITIONS]")
+    forget.add_argument("--file", type=Path, metavar="FILE", help="the partitions of a file")
     remove = nouns.verb(
         verbs,
         "remove-members",
@@ -136,9 +170,10 @@ def _list(options: argparse.Namespace) -> None:
 def _describe(options: argparse.Namespace) -> None:
     with nouns.admin(options) as admin:
         types = {group.group_id: group.type for group in admin.list_groups()}
-        streams = [group for group in options.groups if types.get(group) == "streams"]
-        share = [group for group in options.groups if types.get(group) == "share"]
-        others = [group for group in options.groups if group not in {*streams, *share}]
+        names = patterns.chosen(options, options.groups, lambda: types, "group")
+        streams = [group for group in names if types.get(group) == "streams"]
+        share = [group for group in names if types.get(group) == "share"]
+        others = [group for group in names if group not in {*streams, *share}]
         found: dict[str, Any] = {}
         if others:
             found |= output.settle(options, lambda: admin.describe_groups(others))
@@ -146,8 +181,16 @@ def _describe(options: argparse.Namespace) -> None:
             found |= output.settle(options, lambda: admin.describe_share_groups(share))
         if streams:
             found |= output.settle(options, lambda: admin.describe_streams_groups(streams))
-    described = [found[name] for name in options.groups if name in found]
-    show_groups(options, described)
+    show_groups(options, [found[name] for name in names if name in found])
+
+
+def matching(admin: ottla.Admin, options: argparse.Namespace, types: Collection[str] = ()) -> list[str]:
+    """List the groups that the command line names or, with `--regex`, chooses among those of these types."""
+
+    def known() -> Iterator[str]:
+        return (group.group_id for group in admin.list_groups(types=types))
+
+    return patterns.chosen(options, options.groups, known, "group")
 
 
 def show_groups(options: argparse.Namespace, described: list[Any]) -> None:
@@ -196,19 +239,23 @@ def _member(group: str, member: Any) -> dict[str, Any]:
 
 def _lag(options: argparse.Namespace) -> None:
     with nouns.admin(options) as admin:
-        names = options.groups
-        if options.all:
+        if options.all or options.regex:
             names = [
                 group.group_id
                 for group in admin.list_groups()
                 if group.protocol_type in ("consumer", "") and group.type in ("classic", "consumer", None)
             ]
-        elif not names:
+            names = names if options.all else patterns.chosen(options, options.groups, lambda: names, "group")
+        else:
+            names = options.groups
+        if not names and not options.all:
             options.parser.error("which group? name one, or say --all")
         isolation = arguments.isolation(options)
         found = output.settle(options, lambda: admin.lag(names, isolation_level=isolation)) if names else []
     # Of a call of which a part failed, the results are by group.
     rows = [row for rows in found.values() for row in rows] if isinstance(found, Mapping) else list(found)
+    if options.topic:
+        rows = [row for row in rows if row.topic in options.topic]
     if options.summary:
         output.show(options, SUMMARY, summary(rows))
         return
@@ -246,16 +293,32 @@ def _offsets(options: argparse.Namespace) -> None:
 
 
 def _delete(options: argparse.Namespace) -> None:
+    delete(options)
+
+
+def delete(options: argparse.Namespace, types: Collection[str] = ()) -> None:
+    """Delete groups of these types, or of all types."""
     with nouns.admin(options) as admin:
-        output.settle(options, lambda: admin.delete_groups(options.groups))
-    output.done(options, "group", "deleted", options.groups)
+        names = matching(admin, options, types)
+        if options.dry_run:
+            there = {group.group_id for group in admin.list_groups(types=types)}
+            missing = [name for name in names if name not in there]
+            options.failures.update((name, NotFoundError(f"group {name} does not exist")) for name in missing)
+        else:
+            output.settle(options, lambda: admin.delete_groups(names))
+    output.done(options, "group", "deleted", names)
 
 
 def _delete_offsets(options: argparse.Namespace) -> None:
-    from ottla.cli.topics import resolved
+    from ottla.cli.topics.offsets import resolved
 
+    if bool(options.partitions) == bool(options.file):
+        options.parser.error("which partitions? name topics, or say --file alone")
     with nouns.admin(options) as admin:
-        partitions = resolved(admin, options, options.partitions)
+        if options.file:
+            partitions = offset_files.read_partitions(options.file)
+        else:
+            partitions = resolved(admin, options, options.partitions)
         output.settle(options, lambda: admin.delete_group_offsets(options.group, partitions))
     output.done(options, "partition", "forgotten", partitions)
 
