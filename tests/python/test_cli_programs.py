@@ -213,7 +213,7 @@ def test_times():
 @pytest.fixture
 def zone(monkeypatch):
     """A local time zone two hours before UTC."""
-    monkeypatch.setenv("TZ", "XXX-2")
+    monkeypatch.setenv("TZ", "UTC-2")
     time.tzset()
     yield
     monkeypatch.undo()
