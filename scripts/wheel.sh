@@ -3,21 +3,26 @@
 # lacks a file builds nothing. It has fewer crates than Cargo.lock names, which cargo then shortens, so this is not `--locked`.
 # Only the wheel is stripped, in its last step: the builds of `make` keep the lines that profilers show. maturin puts an SBOM of
 # all crates into it, made by the cargo-cyclonedx that it carries. The linker (LLD, which Rust brings) folds functions of the same code.
+# cargo takes a file for changed if it is newer than what was built, and those of the archive are years old: unpacked, they are new.
 # Usage: wheel.sh [gate]. With `gate` both come from the tree, by the gate's profile, whose crates are built: for tests of what is in
 # them, into target/wheels/gate.
 set -eu
+root=$PWD
+# build OUT PROFILE: the wheel of the sources in this folder.
 build() {
-    VIRTUAL_ENV=$PWD/.venv .venv/bin/maturin build "$@" --strip --interpreter "$PWD/.venv/bin/python" --target-dir "$PWD/target" \
-        -- -C link-arg=-Wl,--icf=all
+    VIRTUAL_ENV=$root/.venv "$root/.venv/bin/maturin" build --strip --interpreter "$root/.venv/bin/python" --target-dir "$root/target" \
+        --out "$root/$1" --profile "$2" -- -C link-arg=-Wl,--icf=all
 }
 case ${1:-release} in
-release)
-    rm -f target/wheels/ottla-*
-    build --release --sdist --out target/wheels
-    ;;
-gate)
-    rm -f target/wheels/gate/ottla-*
-    .venv/bin/maturin sdist --out target/wheels/gate
-    build --profile gate --locked --out target/wheels/gate
-    ;;
+release) out=target/wheels ;;
+gate) out=target/wheels/gate ;;
 esac
+rm -f $out/ottla-*
+.venv/bin/maturin sdist --out $out
+if [ "${1:-release}" = release ]; then
+    sources=$(mktemp -d)
+    trap 'rm -rf "$sources"' EXIT
+    tar -xzf $out/ottla-*.tar.gz -C "$sources" --strip-components=1 --touch
+    cd "$sources"
+fi
+build $out "${1:-release}"

@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import time
 import zipfile
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -129,9 +130,14 @@ def source_distribution(rust: Rust) -> tuple[Path, Path]:
     folder = WORK / "source"
     shutil.rmtree(folder, ignore_errors=True)
     with tarfile.open(archive) as opened:
-        opened.extractall(folder, filter="data")
+        opened.extractall(folder, filter=as_new)
     (source,) = folder.iterdir()
     return archive, source
+
+
+def as_new(member: tarfile.TarInfo, folder: str) -> tarfile.TarInfo:
+    """A file with the current time: those of the archive are years old, and cargo would take what it built from an earlier one."""
+    return tarfile.data_filter(member, folder).replace(mtime=time.time(), deep=False)
 
 
 def build(platform: Platform, source: Path, flags: list[str], environment: dict[str, str]) -> Path:
