@@ -136,7 +136,7 @@ def source_distribution(rust: Rust) -> tuple[Path, Path]:
 
 
 def as_new(member: tarfile.TarInfo, folder: str) -> tarfile.TarInfo:
-    """A file with the current time: those of the archive are years old, and cargo would take what it built from an earlier one."""
+    """A file with the current time: in the archive it is years old, and cargo would take what it built before as fresh."""
     return tarfile.data_filter(member, folder).replace(mtime=time.time(), deep=False)
 
 
