@@ -136,7 +136,7 @@ def source_distribution(rust: Rust) -> tuple[Path, Path]:
 
 
 def as_new(member: tarfile.TarInfo, folder: str) -> tarfile.TarInfo:
-    """A file with the current time: in the archive it is years old, and cargo would take what it built before as fresh."""
+    """A file with the current time: it is years old in the archive, so cargo would keep what it built before."""
     return tarfile.data_filter(member, folder).replace(mtime=time.time(), deep=False)
 
 
