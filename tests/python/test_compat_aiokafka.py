@@ -305,8 +305,10 @@ async def test_mechanisms(parameters):
             assert (await consumer.getone()).value == b"x"
 
 
-async def test_alter_configs_replaces_what_was_set():
-    with Broker(topics=["t"]) as broker:
+@pytest.mark.parametrize("release", [None, "1.1"])
+async def test_alter_configs_replaces_what_was_set(release):
+    """Brokers before Kafka 2.3 know AlterConfigs only."""
+    with Broker(topics=["t"], as_version=release) as broker:
         admin = AIOKafkaAdminClient(bootstrap_servers=broker.bootstrap_servers)
         await admin.start()
 

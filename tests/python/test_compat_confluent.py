@@ -175,28 +175,47 @@ def test_unsupported_properties_raise():
     assert ended.stdout.split() == ["done"], ended.stderr
 
 
-def test_alter_configs_replaces_what_was_set(servers):
+ALTERING = (
+    "from ottla.compat.confluent_kafka import install; install()\n"
+    "import sys, warnings\n"
+    "from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic\n"
+    "warnings.simplefilter('ignore')\n"
+    "admin = AdminClient({'bootstrap.servers': sys.argv[1]})\n"
+    "config = {'retention.ms': '1000', 'cleanup.policy': 'compact'}\n"
+    "print(admin.create_topics([NewTopic('replaced', 1, 1, config=config)])['replaced'].result(20))\n"
+    "known = ConfigResource('topic', 'replaced', set_config={'retention.ms': '2000'})\n"
+    "other = ConfigResource('topic', 'no-such', set_config={'retention.ms': '2000'})\n"
+    "def alter(**options):\n"
+    "    for future in admin.alter_configs([known, other], **options).values():\n"
+    "        print(future.exception(20) and future.exception(20).args[0].name())\n"
+    "    found = admin.describe_configs([known])[known].result(20)\n"
+    "    print(found['retention.ms'].value, found['cleanup.policy'].value)\n"
+    "alter(validate_only=True)\n"
+    "alter()\n"
+)
+
+
+@pytest.mark.parametrize("release", [None, "1.1"])
+def test_alter_configs_replaces_what_was_set(release):
+    """Brokers before Kafka 2.3 know AlterConfigs only."""
+    with Broker(as_version=release) as broker:
+        ended = python(ALTERING, broker.bootstrap_servers)
+    lines = ["None", "None", "UNKNOWN_TOPIC_OR_PART", "1000 compact", "None", "UNKNOWN_TOPIC_OR_PART", "2000 delete"]
+    assert ended.stdout.splitlines() == lines, ended.stderr
+
+
+def test_alter_configs_refuses_the_name_of_a_broker(servers):
     ended = python(
         "from ottla.compat.confluent_kafka import install; install()\n"
         "import sys, warnings\n"
-        "from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic\n"
+        "from confluent_kafka.admin import AdminClient, ConfigResource\n"
         "warnings.simplefilter('ignore')\n"
         "admin = AdminClient({'bootstrap.servers': sys.argv[1]})\n"
-        "config = {'retention.ms': '1000', 'cleanup.policy': 'compact'}\n"
-        "print(admin.create_topics([NewTopic('replaced', 1, 1, config=config)])['replaced'].result(20))\n"
-        "known = ConfigResource('topic', 'replaced', set_config={'retention.ms': '2000'})\n"
-        "other = ConfigResource('topic', 'no-such', set_config={'retention.ms': '2000'})\n"
-        "def alter(**options):\n"
-        "    for future in admin.alter_configs([known, other], **options).values():\n"
-        "        print(future.exception(20) and future.exception(20).args[0].name())\n"
-        "    found = admin.describe_configs([known])[known].result(20)\n"
-        "    print(found['retention.ms'].value, found['cleanup.policy'].value)\n"
-        "alter(validate_only=True)\n"
-        "alter()\n",
+        "wrong = ConfigResource('broker', 'first', set_config={'log.retention.ms': '2000'})\n"
+        "print(admin.alter_configs([wrong])[wrong].exception(20).args[0].name())\n",
         servers,
     )
-    lines = ["None", "None", "UNKNOWN_TOPIC_OR_PART", "1000 compact", "None", "UNKNOWN_TOPIC_OR_PART", "2000 delete"]
-    assert ended.stdout.splitlines() == lines, ended.stderr
+    assert ended.stdout.split() == ["_INVALID_ARG"], ended.stderr
 
 
 DOCS = Path(__file__).parents[2] / "docs" / "start" / "confluent-kafka-programs.md"

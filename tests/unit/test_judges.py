@@ -1,6 +1,6 @@
 """What makes a run of a judge red."""
 
-from tests.judges.suite import HERE, SUITES, allowlist, problems
+from tests.judges.suite import HERE, SUITES, Suite, allowlist, problems, run
 
 
 def test_a_failure_that_is_not_listed_is_red_and_so_is_a_listed_test_that_passes():
@@ -16,3 +16,12 @@ def test_a_failure_that_is_not_listed_is_red_and_so_is_a_listed_test_that_passes
 def test_every_suite_has_a_list_with_reasons():
     for name in SUITES:
         assert all(reason for reason in allowlist((HERE / f"{name}.txt").read_text()).values())
+
+
+def test_a_run_that_did_not_reach_all_tests_is_red(tmp_path, monkeypatch, capfd):
+    (tmp_path / "test_fine.py").write_text("def test_fine(): pass\n")
+    (tmp_path / "test_broken.py").write_text("import no_such_module\n")
+    name = "faststream-confluent"
+    monkeypatch.setitem(SUITES, name, Suite("pytest", ("test_*.py",), "outcomes"))
+    assert run(name, tmp_path) == 1
+    assert "pytest ended with status 2: some tests did not run" in capfd.readouterr().out

@@ -18,7 +18,6 @@ _SOURCES: Final = {
     "STATIC_BROKER_CONFIG": 4,
     "DEFAULT_CONFIG": 5,
 }
-_SET_FOR: Final = {"TOPIC": "DYNAMIC_TOPIC_CONFIG", "BROKER": "DYNAMIC_BROKER_CONFIG"}
 
 
 class Configs(NamedTuple):
@@ -27,7 +26,7 @@ class Configs(NamedTuple):
     Attributes:
         resources: An error code, its text, the type and the name of each resource; for `describe_configs` also a list
             of tuples: name, value, whether it is read-only, the number of its source, whether it is secret, synonyms.
-        throttle_time_ms: 0.
+        throttle_time_ms: How long the broker asked to wait; 0 for `describe_configs`.
     """
 
     resources: list[tuple[Any, ...]]
@@ -93,26 +92,23 @@ def _refusal(error: native.KafkaError) -> tuple[int, str]:
 
 
 async def alter(admin: aio.Admin, resources: Sequence[ConfigResource]) -> list[Configs]:
-    """Replace configurations: a response for all topics, and one for each broker.
-
-    ottla does not send AlterConfigs, which Kafka deprecated: it deletes what was set and is not in `configs`, and sets
-    the others. A change between its two requests is kept.
-    """
-    parts = [_topics(resources), *_by_broker(resources).values()]
-    return [Configs([await _altered(admin, each) for each in part]) for part in parts]
+    """Send AlterConfigs: a response for all topics, and one for each broker."""
+    parts: list[tuple[int | None, list[ConfigResource]]] = [(None, _topics(resources))]
+    parts += [(int(name), of) for name, of in _by_broker(resources).items()]
+    return [await _altered(admin, broker, part) for broker, part in parts]
 
 
-async def _altered(admin: aio.Admin, resource: ConfigResource) -> tuple[Any, ...]:
-    of, wanted = _native(resource), resource.configs or {}
+async def _altered(admin: aio.Admin, broker: int | None, resources: Sequence[ConfigResource]) -> Configs:
+    message = {"resources": [_row(each) for each in resources], "validateOnly": False}
+    response = await admin.request("AlterConfigs", message, broker=broker)
+    names = ("errorCode", "errorMessage", "resourceType", "resourceName")
+    rows = [tuple(row[name] for name in names) for row in response["responses"]]
+    return Configs(rows, response["throttleTimeMs"])
+
+
+def _row(resource: ConfigResource) -> dict[str, Any]:
+    wanted = resource.configs or {}
     if not isinstance(wanted, Mapping):
         raise TypeError(f"alter_configs takes a dict as configs of a ConfigResource, not {type(wanted).__name__}")
-    code, text, found = await _found(admin, resource, None, False)
-    if not code:
-        unset = {each.name: None for each in found if each.source == _SET_FOR[of.type]}
-        changes: dict[str, str | None] = {**unset, **wanted}
-        try:
-            if changes:
-                await admin.incremental_alter_configs({of: changes})
-        except native.KafkaError as error:
-            code, text = _refusal(error)
-    return code, text, int(resource.resource_type), str(resource.name)
+    configs = [{"name": name, "value": value} for name, value in wanted.items()]
+    return {"resourceType": int(resource.resource_type), "resourceName": str(resource.name), "configs": configs}

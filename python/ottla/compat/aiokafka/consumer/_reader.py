@@ -32,6 +32,8 @@ _log = logging.getLogger("aiokafka.consumer")
 # Seconds between two polls while records wait for the program, and after an error.
 _PAUSE: Final = 0.1
 _ALL: Final = 1 << 60
+# Errors that may have ended when the next poll responds.
+_PASSING: Final = (native.BrokerError, native.UnreachableError, native.KafkaTimeoutError)
 Filter = frozenset[TopicPartition] | None
 
 
@@ -56,7 +58,9 @@ class Reader:
         self.client: aio.Consumer | None = None
         is_committed = settings.properties["isolation.level"] == "read_committed"
         self.ends = Ends(metadata._administrator if is_committed else None, lambda: bool(self._waiters))
-        self.failure: BaseException | None = None
+        # The last poll's error, and whether a call raised it.
+        self._failure: BaseException | None = None
+        self._is_raised = False
         self._run: Iterator[Record] = iter(())
         self._task: asyncio.Task[None] | None = None
         self._resolving: asyncio.Task[None] | None = None
@@ -118,7 +122,7 @@ class Reader:
         self._generation += 1
         self._subscribed = frozenset()
         self._held = frozenset()
-        self.failure = None
+        self._failure = None
         if before is not None:
             closing = self._loop.create_task(_close(before))
             self._closing.add(closing)
@@ -139,7 +143,7 @@ class Reader:
 
     def apply(self) -> None:
         """Read what is subscribed to now."""
-        self._is_dormant, self.failure = False, None
+        self._is_dormant, self._failure = False, None
         self._taken_at = self._loop.time()
         client = self.client
         if client is None:
@@ -294,7 +298,7 @@ class Reader:
                 continue
             if is_rebalance is None:
                 continue
-            self.failure = None
+            self._failure = None
             if subscription.is_assigned:
                 self.ends.fetched(client)
                 self.wake()
@@ -368,15 +372,19 @@ class Reader:
                 timer.cancel()
 
     def _fail(self, error: BaseException) -> None:
-        """Keep an error for the program's next call."""
+        """Raise an error in the waiting calls, or in the program's next call."""
         if isinstance(error, native.ArgumentError) and error.partition is not None:
             raised: BaseException = NoOffsetForPartitionError(str(error))
             raised.__cause__ = error
         else:
             raised = translate(error)
-        self.failure = raised
         self.subscription.wake(raised)
-        self.wake()
+        waiters, self._waiters = self._waiters, {}
+        waiting = [each for each in waiters if not each.done()]
+        for each in waiting:
+            each.set_exception(raised)
+        self._is_raised = bool(waiting)
+        self._failure = None if waiting and isinstance(raised.__cause__, _PASSING) else raised
 
     def _check_interval(self) -> None:
         """Leave the group if the program has not asked for records for too long."""
@@ -401,6 +409,20 @@ class Reader:
         for each in waiters:
             if not each.done():
                 each.set_result(None)
+
+    def check(self) -> None:
+        """Raise the error of the last poll, unless a call raised it.
+
+        Raises:
+            KafkaError: A partition or the group is not available.
+        """
+        failure = self._failure
+        if failure is None or self._is_raised:
+            return
+        self._is_raised = True
+        if isinstance(failure.__cause__, _PASSING):
+            self._failure = None
+        raise failure
 
     def take(self, wanted: Filter) -> Record | None:
         """The next record that the core has; None if a poll is needed first."""
@@ -455,10 +477,17 @@ class Reader:
     async def wait(self, wanted: Filter, timeout: float | None) -> bool:
         """Wait until there may be records.
 
+        An error that stays until somebody acts is raised again after a while, in which the task polls.
+
         Returns: Whether the time is not up.
+
+        Raises:
+            KafkaError: A partition or the group is not available.
         """
         waiter: asyncio.Future[None] = self._loop.create_future()
         self._waiters[waiter] = wanted
+        if self._failure is not None:
+            timeout = _PAUSE if timeout is None else min(timeout, _PAUSE)
         client = self.client
         if self._polling is not None and client is not None and not self._is_restarted:
             if self._unwanted(client) != self._held:
@@ -470,9 +499,16 @@ class Reader:
                 await waiter
             else:
                 await asyncio.wait([waiter], timeout=timeout)
+            if waiter.done():
+                waiter.result()
+            elif self._failure is not None:
+                raise self._failure
             return waiter.done()
         finally:
             self._waiters.pop(waiter, None)
+            if waiter.done() and not waiter.cancelled():
+                # A cancelled call does not raise it.
+                waiter.exception()
 
     def unsubscribe(self) -> None:
         """Leave the group, or forget the partitions."""
@@ -489,7 +525,7 @@ class Reader:
 
     def moved(self) -> None:
         """A position was set: an error of the position before does not count any more."""
-        self.failure = None
+        self._failure = None
         self._change.set()
 
     async def stop(self) -> None:

@@ -630,8 +630,7 @@ class AIOKafkaConsumer:
                 if record is not None:
                     reader.ends.read(record.topic, record.partition, record.offset + 1)
                     return self.__record(record)
-                if reader.failure is not None:
-                    raise reader.failure
+                reader.check()
                 await reader.wait(wanted, None)
 
     async def getmany(
@@ -664,8 +663,7 @@ class AIOKafkaConsumer:
                 records = reader.take_many(wanted, max_records or self._max_poll_records)
                 if records:
                     return self.__grouped(records)
-                if reader.failure is not None:
-                    raise reader.failure
+                reader.check()
                 if is_last:
                     break
                 # Without time left the task still polls once, as far as it can without waiting.

@@ -24,6 +24,7 @@ from ottla.compat.aiokafka.abc import AbstractTokenProvider
 from ottla.compat.aiokafka.client import AIOKafkaClient
 from ottla.compat.aiokafka.errors import IllegalOperation, MessageSizeTooLargeError, ProducerClosed
 from ottla.compat.aiokafka.partitioner import DefaultPartitioner
+from ottla.compat.aiokafka.producer._sender import Sender
 from ottla.compat.aiokafka.producer.message_accumulator import BatchBuilder, checked, size_of
 from ottla.compat.aiokafka.producer.transaction_manager import TransactionManager, TransactionState
 from ottla.compat.aiokafka.structs import RecordMetadata, TopicPartition
@@ -122,8 +123,10 @@ class AIOKafkaProducer:
         is_idempotent = enable_idempotence or transactional_id is not None
         if is_idempotent and acks not in (_missing, -1, "all"):
             raise ValueError(f"acks={acks} not supported if enable_idempotence=True: leave acks out")
-        self._txn_manager = TransactionManager(transactional_id) if is_idempotent else None
         self._acks = (-1 if is_idempotent else 1) if acks is _missing else -1 if acks == "all" else acks
+        # Health checks of programs look at its task.
+        self._sender = Sender(self._acks)
+        self._txn_manager = TransactionManager(transactional_id, self._sender.fail) if is_idempotent else None
         self._key_serializer, self._value_serializer = key_serializer, value_serializer
         self._partitioner = partitioner
         self._is_default_partitioner = type(partitioner) is DefaultPartitioner
@@ -168,6 +171,8 @@ class AIOKafkaProducer:
 
     def __del__(self, _warnings: Any = warnings) -> None:
         if self._closed is False:
+            if not self._loop.is_closed():
+                self._sender.cancel()
             self.client._abandon()
             if self._producer is not None:
                 abandon(self._producer)
@@ -195,6 +200,7 @@ class AIOKafkaProducer:
                 with translated():
                     await self._producer.init_transactions()
             manager.state = TransactionState.READY
+        self._sender.start()
 
     def __open(self) -> aio.Producer:
         """The producer.
@@ -231,6 +237,7 @@ class AIOKafkaProducer:
         except native.KafkaError:
             pass  # the futures of the records have it
         finally:
+            await self._sender.close()
             await self.client.close()
         if pending:
             await asyncio.wait(pending)

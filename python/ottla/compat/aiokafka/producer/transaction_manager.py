@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Callable
 
 from ottla import errors as native
 from ottla.compat.aiokafka._translation import translate
@@ -28,13 +29,15 @@ class TransactionManager:
 
     Args:
         transactional_id: The id; None if the producer is only idempotent.
+        on_fatal: Called with the error after which the producer can have no further transaction.
 
     Attributes:
         state: The state.
     """
 
-    def __init__(self, transactional_id: str | None) -> None:
+    def __init__(self, transactional_id: str | None, on_fatal: Callable[[BaseException], None]) -> None:
         self.transactional_id = transactional_id
+        self._on_fatal = on_fatal
         self.state = TransactionState.UNINITIALIZED
         self._failure: BaseException | None = None
 
@@ -64,6 +67,7 @@ class TransactionManager:
         raised = translate(error)
         if isinstance(raised, ProducerFenced) or isinstance(error, native.FatalError):
             self.state, self._failure = TransactionState.FATAL_ERROR, raised
+            self._on_fatal(raised)
         elif self.state is not TransactionState.FATAL_ERROR and isinstance(error, native.KafkaError):
             self.state, self._failure = TransactionState.ABORTABLE_ERROR, raised
         return raised

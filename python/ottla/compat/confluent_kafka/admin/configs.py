@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from functools import partial
 from typing import Any, Final
 
 import ottla
+from ottla import errors
 from ottla.compat.confluent_kafka import constants
 from ottla.compat.confluent_kafka.admin import results
 from ottla.compat.confluent_kafka.admin.base import AdminBase
 from ottla.compat.confluent_kafka.admin.checks import check_incremental, check_options, check_resources
-from ottla.compat.confluent_kafka.errors import KafkaError
+from ottla.compat.confluent_kafka.errors import KafkaError, failure, to_kafka_error
 
 # By the number of a ResourceType: Kafka's name of the type of what has a configuration, and the protocol's number.
 _TYPES: Final = {
@@ -27,8 +29,6 @@ _SOURCES: Final = {
     "DEFAULT_CONFIG": constants.CONFIG_SOURCE_DEFAULT_CONFIG,
     "GROUP_CONFIG": constants.CONFIG_SOURCE_GROUP_CONFIG,
 }
-# The source of what is set for one resource, by its type.
-_SET_FOR: Final = {"TOPIC": "DYNAMIC_TOPIC_CONFIG", "BROKER": "DYNAMIC_BROKER_CONFIG", "GROUP": "GROUP_CONFIG"}
 
 
 class ConfigCalls(AdminBase):
@@ -120,7 +120,7 @@ def _result(resource: Any, configs: Mapping[str, Any] | None, error: KafkaError 
 
 def _describe(resources: list[Any], admin: ottla.Admin, seconds: float) -> dict[Any, Any]:
     known, invalid = _known(resources)
-    found, failed = _described(list(known), True, admin, seconds)
+    found, failed = _described(list(known), admin, seconds)
     made: dict[Any, Any] = {}
     for resource in resources:
         native = _native(resource)
@@ -131,14 +131,12 @@ def _describe(resources: list[Any], admin: ottla.Admin, seconds: float) -> dict[
 
 
 def _described(
-    wanted: list[ottla.ConfigResource], with_synonyms: bool, admin: ottla.Admin, seconds: float
+    wanted: list[ottla.ConfigResource], admin: ottla.Admin, seconds: float
 ) -> tuple[Mapping[Any, Any], dict[Any, KafkaError]]:
     """Describe resources: what was found, and the errors of the others."""
     if not wanted:
         return {}, {}
-    return results.partly(
-        wanted, lambda: admin.describe_configs(wanted, include_synonyms=with_synonyms, timeout=seconds)
-    )
+    return results.partly(wanted, lambda: admin.describe_configs(wanted, include_synonyms=True, timeout=seconds))
 
 
 def _entry(found: ottla.ConfigEntry) -> Any:
@@ -186,25 +184,58 @@ def _change(resources: list[Any], validate_only: bool, admin: ottla.Admin, secon
 
 
 def _replace(resources: list[Any], validate_only: bool, admin: ottla.Admin, seconds: float) -> dict[Any, None]:
-    """Set what the resources set, and delete the rest of what was set for them.
-
-    ottla does not send AlterConfigs, which Kafka deprecated: a change between the two requests here is kept.
-    """
+    """Send AlterConfigs, as librdkafka does: a broker's own configuration to that broker, the others to any."""
     known, failed = _known(resources)
-    found, missing = _described(list(known), False, admin, seconds)
-    failed.update({known[native]: error for native, error in missing.items()})
-    changes: dict[ottla.ConfigResource, dict[str, str | None]] = {}
-    for native, entries in found.items():
-        source = _SET_FOR[native.type] if native.name else "DYNAMIC_DEFAULT_BROKER_CONFIG"
-        changes[native] = {
-            **{entry.name: None for entry in entries if entry.source == source},
-            **{name: str(value) for name, value in known[native].set_config_dict.items()},
+    by_broker: dict[int | None, list[ottla.ConfigResource]] = {}
+    for native in known:
+        by_broker.setdefault(_broker(native), []).append(native)
+    deadline = time.monotonic() + seconds
+    for broker, wanted in by_broker.items():
+        message = {
+            "resources": [_row(native, known[native]) for native in wanted],
+            "validateOnly": bool(validate_only),
         }
-    sent = {native: of for native, of in changes.items() if of}
-    if sent:
-        _, refused = results.partly(
-            list(sent),
-            lambda: admin.incremental_alter_configs(sent, validate_only=bool(validate_only), timeout=seconds),
-        )
+        refused = _altered(admin, message, wanted, broker, max(deadline - time.monotonic(), 0))
         failed.update({known[native]: error for native, error in refused.items()})
     return {_result(resource, None, failed.get(resource)): None for resource in resources}
+
+
+def _broker(native: ottla.ConfigResource) -> int | None:
+    """The broker that has this configuration; None for any."""
+    if native.type != "BROKER" or not native.name:
+        return None
+    if not native.name.isdecimal():
+        raise failure("_INVALID_ARG", f"alter_configs: a BROKER has an integer as name, not {native.name!r}")
+    return int(native.name)
+
+
+def _row(native: ottla.ConfigResource, resource: Any) -> dict[str, Any]:
+    _, number = _TYPES[resource.restype_int]
+    configs = [{"name": name, "value": str(value)} for name, value in resource.set_config_dict.items()]
+    return {"resourceType": number, "resourceName": native.name, "configs": configs}
+
+
+def _altered(
+    admin: ottla.Admin,
+    message: dict[str, Any],
+    wanted: list[ottla.ConfigResource],
+    broker: int | None,
+    seconds: float,
+) -> dict[ottla.ConfigResource, KafkaError]:
+    """Send a request: the errors of the resources that were not altered."""
+    try:
+        response = admin.request("AlterConfigs", message, broker=broker, timeout=seconds)
+    except errors.KafkaError as error:
+        return dict.fromkeys(wanted, to_kafka_error(error, at_deadline="_TIMED_OUT"))
+    rows = {(row["resourceType"], row["resourceName"]): row for row in response["responses"]}
+    found: dict[ottla.ConfigResource, KafkaError] = {}
+    for native, sent in zip(wanted, message["resources"], strict=True):
+        row = rows.get((sent["resourceType"], sent["resourceName"]))
+        refusal = (
+            KafkaError(KafkaError._BAD_MSG, "the response lacks this resource")  # type: ignore[attr-defined]
+            if row is None
+            else results.code_error(row["errorCode"], row["errorMessage"])
+        )
+        if refusal is not None:
+            found[native] = refusal
+    return found
