@@ -52,7 +52,11 @@ seen = []
 
 
 @broker.subscriber(
-    partitions=[TopicPartition(BATCHES, 0, 0)], auto_offset_reset="earliest", batch=True, max_records=10, polling_interval=0.2
+    partitions=[TopicPartition(BATCHES, 0, 0)],
+    auto_offset_reset="earliest",
+    batch=True,
+    max_records=10,
+    polling_interval=0.2,
 )
 async def count(numbers: list[int]) -> None:
     seen.extend(numbers)

@@ -52,7 +52,11 @@ seen = []
 
 
 @broker.subscriber(
-    partitions=[TopicPartition(BATCHES, 0)], auto_offset_reset="earliest", batch=True, max_records=10, batch_timeout_ms=200
+    partitions=[TopicPartition(BATCHES, 0)],
+    auto_offset_reset="earliest",
+    batch=True,
+    max_records=10,
+    batch_timeout_ms=200,
 )
 async def count(numbers: list[int]) -> None:
     seen.extend(numbers)

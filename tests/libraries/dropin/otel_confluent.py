@@ -16,13 +16,20 @@ exporter = InMemorySpanExporter()
 provider = TracerProvider()
 provider.add_span_processor(SimpleSpanProcessor(exporter))
 trace.set_tracer_provider(provider)
-CONSUMER = {"bootstrap.servers": servers, "group.id": group, "auto.offset.reset": "earliest", "enable.auto.commit": False}
+CONSUMER = {
+    "bootstrap.servers": servers,
+    "group.id": group,
+    "auto.offset.reset": "earliest",
+    "enable.auto.commit": False,
+}
 
 
 def show(title):
     print(title)
     for span in exporter.get_finished_spans():
-        attributes = {name: value for name, value in span.attributes.items() if name != "messaging.kafka.message.offset"}
+        attributes = {
+            name: value for name, value in span.attributes.items() if name != "messaging.kafka.message.offset"
+        }
         print(" ", span.name, span.kind.name, span.status.status_code.name, sorted(attributes.items()), len(span.links))
     exporter.clear()
 
@@ -42,7 +49,11 @@ producer = instrumentor.instrument_producer(Producer({"bootstrap.servers": serve
 delivered = []
 for number in range(3):
     producer.produce(
-        topic, key=f"k{number}", value=f"v{number}", partition=0, on_delivery=lambda e, m: delivered.append((e, m.key()))
+        topic,
+        key=f"k{number}",
+        value=f"v{number}",
+        partition=0,
+        on_delivery=lambda e, m: delivered.append((e, m.key())),
     )
 print(producer.flush(), delivered)
 show("produced")

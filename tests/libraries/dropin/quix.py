@@ -50,7 +50,10 @@ def main(folder):
         for number in range(12):
             order = {"item": ("pen", "cup", "hat")[number % 3], "amount": number}
             message = orders.serialize(
-                key=order["item"], value=order, timestamp_ms=1_700_000_000_000 + number * 500, headers={"n": str(number)}
+                key=order["item"],
+                value=order,
+                timestamp_ms=1_700_000_000_000 + number * 500,
+                headers={"n": str(number)},
             )
             producer.produce(
                 topic=topic,

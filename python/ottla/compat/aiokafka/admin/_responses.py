@@ -11,7 +11,6 @@ from typing import Any, Final, NamedTuple
 from ottla import errors as native
 from ottla._types import GroupDescription, TopicDescription
 
-_NOT_REQUESTED: Final = -(2**31)
 _OPERATIONS: Final = [
     "UNKNOWN",
     "ANY",
@@ -68,7 +67,7 @@ class Deleted(NamedTuple):
 class Groups(NamedTuple):
     """A response of `describe_consumer_groups`."""
 
-    groups: list[tuple[int, str, str, str, str, list[tuple[Any, ...]], int]]
+    groups: list[tuple[Any, ...]]
     throttle_time_ms: int = 0
 
     def to_object(self) -> dict[str, Any]:
@@ -111,14 +110,13 @@ def group(found: GroupDescription) -> Groups:
         (each.member_id, each.client_id, each.client_host, each.metadata, each.assignment_data)
         for each in found.members
     ]
-    allowed = _bits(found.authorized_operations)
-    return Groups([(0, found.group_id, found.state, found.protocol_type, found.protocol, members, allowed)])
+    one = (0, found.group_id, found.state, found.protocol_type, found.protocol, members)
+    operations = found.authorized_operations
+    return Groups([one if operations is None else (*one, _bits(operations))])
 
 
-def _bits(operations: frozenset[str] | None) -> int:
+def _bits(operations: frozenset[str]) -> int:
     """Operations as the protocol has them: a bit each, by Kafka's order."""
-    if operations is None:
-        return _NOT_REQUESTED
     return sum(1 << _OPERATIONS.index(name) for name in operations if name in _OPERATIONS)
 
 
