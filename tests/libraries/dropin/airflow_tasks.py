@@ -1,9 +1,17 @@
 """Airflow's provider for Kafka: hooks and operators, as a task of a DAG runs them; the connection is in the environment."""
 
+import asyncio
 import json
 import os
 import sys
 from pathlib import Path
+
+from airflow.providers.apache.kafka.hooks.client import KafkaAdminClientHook
+from airflow.providers.apache.kafka.hooks.consume import KafkaConsumerHook
+from airflow.providers.apache.kafka.hooks.produce import KafkaProducerHook
+from airflow.providers.apache.kafka.operators.consume import ConsumeFromTopicOperator
+from airflow.providers.apache.kafka.operators.produce import ProduceToTopicOperator
+from airflow.providers.apache.kafka.triggers.await_message import AwaitMessageTrigger
 
 servers, topic, group = sys.argv[1:]
 
@@ -21,13 +29,6 @@ connection("reader", **reading)
 connection("listener", **{**reading, "group.id": f"{group}-listener"})
 connection("waiter", **{**reading, "group.id": f"{group}-waiter"})
 connection("nowhere", **{"bootstrap.servers": "127.0.0.1:1", "socket.timeout.ms": 1000})
-
-from airflow.providers.apache.kafka.hooks.client import KafkaAdminClientHook
-from airflow.providers.apache.kafka.hooks.consume import KafkaConsumerHook
-from airflow.providers.apache.kafka.hooks.produce import KafkaProducerHook
-from airflow.providers.apache.kafka.operators.consume import ConsumeFromTopicOperator
-from airflow.providers.apache.kafka.operators.produce import ProduceToTopicOperator
-from airflow.providers.apache.kafka.triggers.await_message import AwaitMessageTrigger
 
 made = f"{topic}-made"
 admin = KafkaAdminClientHook("kafka_default")
@@ -86,8 +87,6 @@ consumer = KafkaConsumerHook([made], "reader").get_consumer()
 print("left", [message.value() for message in consumer.consume(1, 3)])
 consumer.close()
 
-import asyncio
-
 
 async def waited():
     trigger = AwaitMessageTrigger(
@@ -100,6 +99,7 @@ async def waited():
     )
     async for event in trigger.run():
         return event.payload
+    return None
 
 
 print(asyncio.run(asyncio.wait_for(waited(), 60)))
