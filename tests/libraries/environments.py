@@ -24,15 +24,16 @@ INSTALL = 600
 
 
 def python_of(extra: str) -> Path:
-    """Make the environment of an extra, unless it is there.
+    """Make the environment of an extra or of a group of dependencies, unless it is there.
 
     Args:
-        extra: The extra's name.
+        extra: The name in pyproject.toml.
 
     Returns:
         Its interpreter.
     """
-    needed = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"][extra]
+    told = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    needed = {**told["project"]["optional-dependencies"], **told["dependency-groups"]}[extra]
     folder = ROOT / "target" / "libraries" / f"{extra}-{hashlib.sha256(json.dumps(needed).encode()).hexdigest()[:8]}"
     folder.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(f"{folder}.lock", timeout=INSTALL):

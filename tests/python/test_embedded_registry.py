@@ -15,6 +15,9 @@ import urllib.request
 import pytest
 from confluent_kafka.schema_registry import (
     ConfigCompatibilityLevel,
+    Metadata,
+    MetadataProperties,
+    MetadataTags,
     Schema,
     SchemaReference,
     SchemaRegistryClient,
@@ -27,7 +30,7 @@ from google.protobuf import any_pb2, api_pb2, descriptor_pb2, struct_pb2, timest
 
 import ottla
 from ottla import errors
-from ottla.testing import KafkaContainer, Registry
+from ottla.testing import Certificates, KafkaContainer, Registry
 
 USER = {"type": "record", "name": "User", "namespace": "shop", "fields": [{"name": "name", "type": "string"}]}
 WITH_AGE = {**USER, "fields": [*USER["fields"], {"name": "age", "type": "int"}]}
@@ -338,6 +341,93 @@ def test_faults(embedded):
     embedded.delay(5)
     with pytest.raises(errors.KafkaTimeoutError):
         ottla.SchemaRegistry(embedded.url, timeout=0.1).latest("s")
+
+
+def test_an_alias_is_another_name_of_a_subject(embedded, client):
+    number = client.register_schema("user-value", avro(USER))
+    assert request(embedded, "PUT", "/config/people-value", {"alias": "user-value"}) == {"alias": "user-value"}
+    assert request(embedded, "GET", "/config/people-value") == {"alias": "user-value"}
+    assert client.get_latest_version("people-value").subject == "user-value"
+    assert client.register_schema("people-value", avro(WITH_DEFAULT)) == number + 1
+    assert client.lookup_schema("people-value", avro(USER)).version == 1
+    assert client.get_versions("people-value") == [1, 2]
+    assert client.get_subjects() == ["user-value"]
+    other = {**USER, "fields": [{"name": "other", "type": "int"}]}
+    assert client.test_compatibility("people-value", avro(other)) is False
+    ours = ottla.SchemaRegistry(embedded.url)
+    assert ours.schema(number, subject="people-value").text == ours.version("user-value", 1).text
+    # In another context the alias means the subject of that context.
+    request(embedded, "PUT", "/config/:.staging:people-value", {"alias": "user-value"})
+    refused(lambda: client.get_versions(":.staging:people-value"), 404, 40401, "Subject ':.staging:user-value'")
+    client.delete_subject("people-value")
+    assert client.get_subjects() == []
+
+
+def test_tags_of_metadata_are_returned(client):
+    metadata = Metadata(MetadataTags({"**.name": ["PII"]}), MetadataProperties({"owner": "shop"}), ["owner"])
+    client.register_schema("user-value", Schema(json.dumps(USER), "AVRO", [], metadata))
+    found = client.get_latest_version("user-value").schema.metadata
+    assert found == metadata
+    assert client.get_latest_with_metadata("user-value", {"owner": "shop"}).version == 1
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours"),
+    [
+        ({"basic.auth.user.info": "alice:se:cret"}, {"auth": ("alice", "se:cret")}),
+        (
+            {
+                "bearer.auth.credentials.source": "STATIC_TOKEN",
+                "bearer.auth.token": "one",
+                "bearer.auth.logical.cluster": "lsrc-1",
+                "bearer.auth.identity.pool.id": "pool-1",
+            },
+            {"token": "one"},
+        ),
+    ],
+    ids=["basic", "bearer"],
+)
+def test_credentials(theirs, ours):
+    with Registry(users={"alice": "se:cret"}, tokens=["one", "two"]) as registry:
+        with SchemaRegistryClient({"url": registry.url, "max.retries": 0, **theirs}) as client:
+            assert client.register_schema("user-value", avro(USER)) == 1
+        assert ottla.SchemaRegistry(registry.url, **ours).latest("user-value").id == 1
+        with SchemaRegistryClient({"url": registry.url, "max.retries": 0}) as client:
+            refused(client.get_subjects, 401, 401, "Unauthorized")
+        for wrong in ({}, {"auth": ("alice", "other")}, {"auth": ("bob", "se:cret")}, {"token": "three"}):
+            with pytest.raises(errors.AuthenticationError):
+                ottla.SchemaRegistry(registry.url, **wrong).latest("user-value")
+
+
+def test_tls():
+    with Certificates() as certificates:
+        alice = certificates.client("alice")
+        with Registry(tls=certificates, client_auth="required") as registry:
+            assert registry.url.startswith("https://")
+            config = {
+                "url": registry.url,
+                "ssl.ca.location": str(alice.ca),
+                "ssl.certificate.location": str(alice.certificate),
+                "ssl.key.location": str(alice.key),
+            }
+            with SchemaRegistryClient(config) as client:
+                assert client.register_schema("user-value", avro(USER)) == 1
+            common = {"ca": str(alice.ca), "timeout": 5, "retries": 0}
+            ours = ottla.SchemaRegistry(registry.url, certificate=str(alice.certificate), key=str(alice.key), **common)
+            assert ours.latest("user-value").id == 1
+            with pytest.raises(errors.KafkaError, match=r"(?i)certificate|tls|ssl"):
+                ottla.SchemaRegistry(registry.url, **common).latest("user-value")
+        with Registry(tls=certificates.server()) as registry:
+            assert ottla.SchemaRegistry(registry.url, **common).register("user-value", json.dumps(USER)) == 1
+            with pytest.raises(errors.KafkaError, match=r"(?i)certificate"):
+                ottla.SchemaRegistry(registry.url, timeout=5, retries=0).latest("user-value")
+
+
+def test_arguments_of_access():
+    with pytest.raises(errors.ArgumentError, match="client_auth must be none or required, not 'maybe'"):
+        Registry(client_auth="maybe")
+    with pytest.raises(errors.ArgumentError, match="client_auth needs tls: pass Certificates as tls"):
+        Registry(client_auth="required")
 
 
 def test_start_and_stop():

@@ -23,7 +23,10 @@ async def main():
     await admin.start()
     made = f"{topic}-made"
     for _ in range(2):
-        print([(name, code) for name, code, _ in (await admin.create_topics([NewTopic(made, 2, 1)])).topic_errors])
+        response = await admin.create_topics([NewTopic(made, 2, 1)])
+        print([(name, code) for name, code, _ in response.topic_errors], response.throttle_time_ms)
+        [error] = response.to_object()["topic_errors"]
+        print(sorted(error), error["topic"], error["error_code"])
     print(await is_listed(admin, made, listed=True))
     [described] = await admin.describe_topics([made])
     print(described["topic"], described["error_code"], described["is_internal"])
@@ -41,14 +44,16 @@ async def main():
         print((group, "consumer") in await admin.list_consumer_groups())
         [response] = await admin.describe_consumer_groups([group])
         [[code, name, state, kind, protocol, members, *_]] = response.groups
-        print(code, name == group, state, kind, protocol, len(members))
+        print(code, name == group, state, kind, protocol, len(members), len(response.groups[0]))
+        [read] = response.to_object()["groups"]
+        print(sorted(read), read["state"], [sorted(member) for member in read["members"]])
     tp = TopicPartition(made, 1)
     print(
         (await admin.list_consumer_group_offsets(group))[tp],
         (await admin.list_consumer_group_offsets(group, partitions=[tp]))[tp],
     )
-    deleted = await admin.delete_topics([made])
-    print(deleted.topic_error_codes, await is_listed(admin, made, listed=False))
+    response = await admin.delete_topics([made])
+    print(response.topic_error_codes, response.to_object(), await is_listed(admin, made, listed=False))
     await admin.close()
 
 

@@ -41,6 +41,8 @@ async def main():
         [response] = await admin.describe_configs([resource, none], include_synonyms=synonyms)
         for code, _, kind, name, entries in response.resources:
             print(code, int(kind), name == made, sorted(entries))
+        [read] = [each for each in response.to_object()["resources"] if each["resource_name"] == made]
+        print(sorted(read), sorted(read["config_entries"], key=lambda entry: entry["config_names"]))
     broker = (await admin.describe_cluster())["brokers"][0]["node_id"]
     responses = await admin.describe_configs([resource, ConfigResource(ConfigResourceType.BROKER, broker)])
     print([(each.resources[0][2], each.resources[0][3] == made, len(each.resources[0][4]) > 5) for each in responses])

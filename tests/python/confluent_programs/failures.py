@@ -30,6 +30,14 @@ print(shown(lambda: Producer({"bootstrap.servers": servers, "no.such": 1})))
 print(shown(lambda: Producer({"bootstrap.servers": servers, "linger.ms": "many"})))
 print(shown(lambda: Producer({"bootstrap.servers": servers, "linger.ms": -4})))
 print(shown(lambda: Producer({"enable.idempotence": True, "acks": 0})))
+for config in (
+    {"compression.type": "brotli"},
+    {"message.timeout.ms": 5, "linger.ms": 10},
+    {"transactional.id": "t", "enable.idempotence": False},
+):
+    print(shown(lambda config=config: Producer(config)))
+print(shown(lambda: Consumer({"group.id": group, "max.poll.interval.ms": 100})))
+print([str(TopicPartition(topic, 0, offset)) for offset in (-2, -1, -1000, -1001, 5)])
 print(shown(lambda: Producer({"error_cb": 1})))
 print(shown(lambda: Producer({"throttle_cb": 1})))
 print(shown(lambda: Producer({"on_delivery": 1})))

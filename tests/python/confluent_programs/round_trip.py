@@ -62,7 +62,7 @@ for m in sorted(messages, key=lambda m: m.key()):
         m.leader_epoch(),
     )
 every = [TopicPartition(topic, number) for number in range(3)]
-print("position", [at.offset for at in consumer.position(every)])
+print("position", consumer.position(every))
 print("commit", sorted((at.partition, at.offset, at.error) for at in consumer.commit(asynchronous=False)))
 print("committed", [at.offset for at in consumer.committed(every, timeout=20)])
 print("watermarks", [consumer.get_watermark_offsets(at, timeout=20) for at in every])
@@ -79,6 +79,13 @@ try:
     consumer.store_offsets(offsets=[TopicPartition(topic, 0, 1)])
 except KafkaException as error:
     print("store_offsets", error.args[0].name())
+consumer.subscribe([f"{topic}-none"])
+deadline = time.monotonic() + 30
+while time.monotonic() < deadline:
+    message = consumer.poll(0.5)
+    if message is not None and message.error() is not None and message.error().code() != KafkaError._PARTITION_EOF:
+        print("missing", message.error().name(), message.topic(), message.partition())
+        break
 consumer.close()
 try:
     consumer.poll(0)

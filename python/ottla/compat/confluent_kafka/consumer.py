@@ -290,7 +290,8 @@ class Consumer(Handle, _ottla.PollingConsumer):
         state = self.__open()
         wanted = partition_list(partitions)
         for at in wanted:
-            at.offset, at.error = state.offsets.position((at.topic, at.partition)), None
+            at.offset, at.leader_epoch = state.offsets.position((at.topic, at.partition))
+            at.error = None
         return wanted
 
     def seek(self, partition: Any) -> None:

@@ -124,7 +124,8 @@ class Consumption:
             time.sleep(min(SLICE, left))
             return
         self._errors[key] = now
-        partition = -1 if error.partition is None else error.partition
+        # librdkafka's errors of a topic have partition 0.
+        partition = error.partition if error.partition is not None else -1 if error.topic is None else 0
         self.inbox.put_notice(error.topic, partition, of_error(to_kafka_error(error), error.topic, partition))
         beyond = getattr(error, "next_offset", None)
         if beyond is not None and self.client is not None and error.topic is not None and partition >= 0:

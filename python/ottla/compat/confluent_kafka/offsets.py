@@ -19,6 +19,7 @@ Pair = tuple[str, int]
 # Seconds that a commit waits at most: librdkafka retries as long as the client lives.
 _COMMIT: Final = 60.0
 _LAST_COMMIT: Final = 5.0
+_NO_POSITION: Final = (OFFSET_INVALID, None)
 
 
 class Offsets:
@@ -41,7 +42,7 @@ class Offsets:
         self._next = time.monotonic() + self._interval
         self._on_commit: Callable[..., object] | None = config.callbacks.get("on_commit")
         self._stored: dict[Pair, ottla.OffsetAndMetadata] = {}
-        self._position: dict[Pair, int] = {}
+        self._position: dict[Pair, tuple[int, int | None]] = {}
         self._committed: dict[Pair, ottla.OffsetAndMetadata] = {}
         self._queue = _ottla.CompletionQueue()
         self._under_way: list[tuple[_ottla.Operation, dict[Pair, ottla.OffsetAndMetadata], list[Pair]]] = []
@@ -49,7 +50,7 @@ class Offsets:
     def _update(self) -> None:
         """Take in which records were returned."""
         for topic, partition, offset, epoch in self._inbox.take_positions():
-            self._position[topic, partition] = offset
+            self._position[topic, partition] = offset, epoch
             if self.stores:
                 self._stored[topic, partition] = ottla.OffsetAndMetadata(offset, "", epoch)
 
@@ -59,10 +60,10 @@ class Offsets:
         self._update()
         return self._stored
 
-    def position(self, partition: Pair) -> int:
-        """The offset after the last record that was returned, or OFFSET_INVALID."""
+    def position(self, partition: Pair) -> tuple[int, int | None]:
+        """The offset after the last record that was returned, or OFFSET_INVALID, and that record's leader epoch."""
         self._update()
-        return self._position.get(partition, OFFSET_INVALID)
+        return self._position.get(partition, _NO_POSITION)
 
     def positions(self) -> list[Pair]:
         """The partitions that have a position."""
@@ -74,7 +75,7 @@ class Offsets:
         stored = self.stored
         return {
             pair: PartitionOffsets(
-                self._position.get(pair, OFFSET_INVALID),
+                self._position.get(pair, _NO_POSITION)[0],
                 stored[pair].offset if pair in stored else OFFSET_INVALID,
                 self._committed[pair].offset if pair in self._committed else OFFSET_INVALID,
             )

@@ -38,6 +38,9 @@ _DEFAULTS: Final[dict[Role, dict[str, str]]] = {
     "admin": {},
 }
 _TABLE: Final = {row["name"]: row for row in _ottla.properties()}
+# librdkafka's defaults, in milliseconds.
+_MAX_POLL_INTERVAL: Final = 300_000
+_SESSION_TIMEOUT: Final = 45_000
 _BOUNDS: Final = {"linger.ms": (0, 900_000), "statistics.interval.ms": (0, 86_400_000)}
 
 
@@ -150,7 +153,7 @@ def _take(made: Configuration, given: str, text: str) -> None:
     if row["kind"] == "int":
         text = _whole(name, given, text)
     elif row["kind"] == "choice" and text.lower() not in row["choices"]:
-        raise failure("_INVALID_ARG", f'Invalid value for configuration property "{given}": {text}')
+        raise failure("_INVALID_ARG", f'Invalid value "{text}" for configuration property "{given}"')
     made.properties[name] = _servers(text) if name == "bootstrap.servers" else text
 
 
@@ -204,6 +207,9 @@ def _reconcile_consumer(made: Configuration) -> None:
     # The replacement commits: what was stored.
     properties["enable.auto.commit"] = "false"
     session = properties.get("session.timeout.ms")
+    if int(properties.get("max.poll.interval.ms", _MAX_POLL_INTERVAL)) < int(session or _SESSION_TIMEOUT):
+        reason = "Failed to create consumer: `max.poll.interval.ms` must be >= `session.timeout.ms`"
+        raise failure("_INVALID_ARG", reason)
     if session is not None and "heartbeat.interval.ms" not in properties:
         properties["heartbeat.interval.ms"] = str(max(1, min(3000, int(session) // 3)))
     if "queued.max.messages.kbytes" in made.own:
@@ -221,11 +227,16 @@ def _reconcile_producer(made: Configuration) -> None:
         if acks not in {"all", "-1"}:
             reason = "Failed to create producer: `acks` must be set to `all` when `enable.idempotence` is true"
             raise failure("_INVALID_ARG", reason)
+    elif "transactional.id" in properties and "enable.idempotence" in properties:
+        reason = "Failed to create producer: `transactional.id` requires `enable.idempotence=true`"
+        raise failure("_INVALID_ARG", reason)
     elif weak and "transactional.id" not in properties:
         properties["enable.idempotence"] = "false"
-    timeout = int(properties["delivery.timeout.ms"])
-    if timeout == 0:
-        timeout = 2**31 - 1
+    timeout = int(properties["delivery.timeout.ms"]) or 2**31 - 1
+    if timeout <= int(properties.get("linger.ms", "0")):
+        raise failure(
+            "_INVALID_ARG", "Failed to create producer: `message.timeout.ms` must be greater than `linger.ms`"
+        )
     linger = min(int(properties.get("linger.ms", "5")), max(0, timeout - 1))
     properties["linger.ms"] = str(linger)
     request = int(properties.get("request.timeout.ms", "30000"))

@@ -5,10 +5,9 @@ from __future__ import annotations
 import base64
 from typing import Any
 
-from ottla.compat.confluent_kafka.constants import OFFSET_BEGINNING, OFFSET_END, OFFSET_INVALID, OFFSET_STORED
+from ottla.compat.confluent_kafka.constants import OFFSET_INVALID
 from ottla.compat.confluent_kafka.errors import KafkaError
 
-_LOGICAL = {OFFSET_BEGINNING: "BEGINNING", OFFSET_END: "END", OFFSET_STORED: "STORED", OFFSET_INVALID: "INVALID"}
 _MOST_EPOCH = 2**31
 
 
@@ -48,9 +47,8 @@ class TopicPartition:
         self.error: KafkaError | None = None
 
     def __repr__(self) -> str:
-        shown: int | str = _LOGICAL.get(self.offset, self.offset) if self.offset in _LOGICAL else self.offset
         return (
-            f"TopicPartition{{topic={self.topic},partition={self.partition},offset={shown},"
+            f"TopicPartition{{topic={self.topic},partition={self.partition},offset={self.offset},"
             f"leader_epoch={self.leader_epoch},error={self.error}}}"
         )
 

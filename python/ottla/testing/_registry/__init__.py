@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from ottla.errors import ArgumentError, ClosedError
+from ottla.testing._certificates import Certificates, Identity
 
 if TYPE_CHECKING:
     from ottla.testing._registry.server import Server
@@ -29,17 +31,37 @@ class Registry:
         port: Port to listen on; 0 takes a free one.
         compatibility: The global compatibility level: `"NONE"`, `"BACKWARD"`, `"FORWARD"`, `"FULL"`, or one of the
             last three with `_TRANSITIVE`.
+        users: Passwords of users, for HTTP basic authentication. With users or tokens, other requests get status 401.
+        tokens: Bearer tokens that are accepted.
+        tls: The server's certificate, for `https`: `Certificates`, or the `Identity` of a server.
+        client_auth: `"none"`, or `"required"` if clients need a certificate that the `ca` of `tls` signed.
 
     Raises:
-        ArgumentError: There is no such compatibility level.
+        ArgumentError: There is no such compatibility level, or `client_auth` is another text or has no `tls`.
     """
 
-    def __init__(self, *, host: str = "127.0.0.1", port: int = 0, compatibility: str = "BACKWARD") -> None:
+    def __init__(
+        self,
+        *,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        compatibility: str = "BACKWARD",
+        users: Mapping[str, str] | None = None,
+        tokens: Iterable[str] = (),
+        tls: Certificates | Identity | None = None,
+        client_auth: str = "none",
+    ) -> None:
         from ottla.testing._registry.store import LEVELS
 
         if compatibility not in LEVELS:
             raise ArgumentError(f"compatibility must be one of {', '.join(LEVELS)}, not {compatibility!r}")
+        if client_auth not in {"none", "required"}:
+            raise ArgumentError(f"client_auth must be none or required, not {client_auth!r}")
+        if client_auth == "required" and tls is None:
+            raise ArgumentError("client_auth needs tls: pass Certificates as tls")
         self._host, self._port, self._compatibility = host, port, compatibility
+        self._users, self._tokens = dict(users or {}), list(tokens)
+        self._tls, self._needs_certificate = tls, client_auth == "required"
         self._running: Server | None = None
 
     def start(self) -> Self:
@@ -53,9 +75,12 @@ class Registry:
         """
         if self._running is None:
             # HTTP is imported for the first registry only: `import ottla.testing` stays quick.
+            from ottla.testing._registry.access import Access, server_context
             from ottla.testing._registry.server import Server
 
-            self._running = Server(self._host, self._port)
+            identity = self._tls.server() if isinstance(self._tls, Certificates) else self._tls
+            context = None if identity is None else server_context(identity, needs_certificate=self._needs_certificate)
+            self._running = Server(self._host, self._port, Access(self._users, self._tokens), context)
             self._running.store.set_config(None, {"compatibilityLevel": self._compatibility})
         return self
 
@@ -67,9 +92,9 @@ class Registry:
 
     @property
     def url(self) -> str:
-        """Its address, such as `http://127.0.0.1:8081`."""
+        """Its address, such as `http://127.0.0.1:8081`; with `tls`, it begins with `https`."""
         host = f"[{self._host}]" if ":" in self._host else self._host
-        return f"http://{host}:{self._started().port}"
+        return f"http{'' if self._tls is None else 's'}://{host}:{self._started().port}"
 
     @property
     def requests(self) -> list[str]:

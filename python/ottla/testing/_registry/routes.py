@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
-from urllib.parse import parse_qs, unquote, urlsplit
+from urllib.parse import parse_qs, quote, unquote, urlsplit
 
 from ottla.testing._registry import errors
 from ottla.testing._registry.names import DEFAULT_CONTEXT, Name
@@ -59,6 +59,8 @@ class Request(NamedTuple):
 
 Handler = Callable[..., Any]
 _ROUTES: list[tuple[str, re.Pattern[str], Handler]] = []
+# Configurations and modes of an alias are its own: only paths under `subjects` follow it.
+_SUBJECT = re.compile(r"(/subjects/)([^/]+)")
 
 
 def _route(method: str, path: str) -> Callable[[Handler], Handler]:
@@ -85,17 +87,25 @@ def respond(store: Store, method: str, target: str, body: Mapping[str, Any]) -> 
         context = "." + unquote(found[1]).strip(":").lstrip(".")
     request = Request(method, context, {name: values[-1] for name, values in queries.items()}, queries, body)
     known = False
-    for wanted, pattern, handler in _ROUTES:
-        if match := pattern.fullmatch(path):
-            if wanted == method:
-                with store.lock:
+    with store.lock:
+        path = _SUBJECT.sub(lambda found: found[1] + quote(_aliased(store, request, unquote(found[2])), safe=""), path)
+        for wanted, pattern, handler in _ROUTES:
+            if match := pattern.fullmatch(path):
+                if wanted == method:
                     return handler(store, request, *map(unquote, match.groups()))
-            known = True
+                known = True
     raise (
         errors.RestError(405, 405, "HTTP 405 Method Not Allowed")
         if known
         else errors.RestError(404, 404, "HTTP 404 Not Found")
     )
+
+
+def _aliased(store: Store, request: Request, text: str) -> str:
+    """The subject that an alias stands for, in the alias's context; any other subject stays."""
+    name = request.name(text)
+    alias = (store.own_config(name) or {}).get("alias")
+    return str(Name.parse(str(alias), name.context)) if name.subject and alias else text
 
 
 # Schemas.
@@ -147,7 +157,7 @@ def _by_id(store: Store, request: Request, text: str) -> list[Version]:
     if not text.isdecimal():
         raise errors.RestError(404, 404, "HTTP 404 Not Found")
     subject = request.query.get("subject")
-    name = request.name(subject) if subject else Name(request.context, "")
+    name = request.name(_aliased(store, request, subject)) if subject else Name(request.context, "")
     found = store.by_id(int(text), name)
     if not found:
         raise errors.schema_not_found(int(text))

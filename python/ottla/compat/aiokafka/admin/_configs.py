@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 from ottla import ConfigEntry, aio
 from ottla import ConfigResource as NativeResource
 from ottla import errors as native
+from ottla.compat.aiokafka.admin._responses import named
 from ottla.compat.aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 
 # The protocol's number of each place that sets a configuration.
@@ -18,6 +19,9 @@ _SOURCES: Final = {
     "STATIC_BROKER_CONFIG": 4,
     "DEFAULT_CONFIG": 5,
 }
+_RESOURCE: Final = ("error_code", "error_message", "resource_type", "resource_name", "config_entries")
+_ENTRY: Final = ("config_names", "config_value", "read_only", "config_source", "is_sensitive", "config_synonyms")
+_SYNONYM: Final = ("config_name", "config_value", "config_source")
 
 
 class Configs(NamedTuple):
@@ -31,6 +35,16 @@ class Configs(NamedTuple):
 
     resources: list[tuple[Any, ...]]
     throttle_time_ms: int = 0
+
+    def to_object(self) -> dict[str, Any]:
+        """The response as dicts."""
+        resources = named(_RESOURCE, self.resources)
+        for each in resources:
+            if "config_entries" in each:
+                each["config_entries"] = named(_ENTRY, each["config_entries"])
+                for entry in each["config_entries"]:
+                    entry["config_synonyms"] = named(_SYNONYM, entry["config_synonyms"])
+        return {"throttle_time_ms": self.throttle_time_ms, "resources": resources}
 
 
 def _native(resource: ConfigResource) -> NativeResource:

@@ -275,7 +275,7 @@ class AIOKafkaAdminClient:
             include_authorized_operations: Whether to return the operations that the client is authorized for.
 
         Returns: A response for each group: its `groups` has one tuple of an error code, the name, the state, the
-            protocol type, the protocol, the members and a bit for each authorized operation.
+            protocol type, the protocol, the members and, if requested, a bit for each authorized operation.
         """
         with translated():
             found = await self.__open().describe_groups(
