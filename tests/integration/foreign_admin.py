@@ -20,6 +20,8 @@ Step = tuple[str, Callable[[], Any]]
 SECONDS = 30
 PREFERRED = 0
 TIME = 1_700_000_000_000
+# Keys of the texts of errors.
+TEXTS = {"text", "error_message"}
 # Keys of values that differ from run to run: ids, ports, epochs of elections, times and versions.
 RUN = {
     *("cluster_id", "topic_id", "producer_id", "host", "port", "log_dir", "directory_id", "replica_directory_id"),
@@ -57,7 +59,7 @@ def outcome(call: Callable[[], Any]) -> Any:
 def without_texts(value: Any) -> Any:
     """An outcome without the texts of errors, which are a broker's own."""
     if isinstance(value, dict):
-        return {key: without_texts(each) for key, each in value.items() if key != "text"}
+        return {key: without_texts(each) for key, each in value.items() if key not in TEXTS}
     if isinstance(value, list):
         return [without_texts(each) for each in value]
     return re.sub(r"(\[Error \d+\] \w+): .*", r"\1", value) if isinstance(value, str) else value

@@ -43,6 +43,26 @@ def test_access_control_lists(start_kafka: Callable[..., Cluster]) -> None:
         wait_until(lambda: admin.describe_acls() == [prefixed], "the rule is gone")
 
 
+def test_subscriptions_to_metrics_of_clients(kafka: str) -> None:
+    """What kafka-client-metrics.sh does: a subscription is a resource with properties (KIP-714)."""
+    subscription = ("CLIENT_METRICS", "all-clients")
+    values = {"metrics": "org.apache.kafka.producer.", "interval.ms": "60000", "match": "client_id=flights.*"}
+    with ottla.Admin(kafka) as admin:
+        admin.incremental_alter_configs({subscription: values})
+
+        def found() -> dict[str, str | None]:
+            [entries] = admin.describe_configs([subscription]).values()
+            return {entry.name: entry.value for entry in entries if entry.source == "DYNAMIC_CLIENT_METRICS_CONFIG"}
+
+        wait_until(lambda: found() == values, "the subscription is there")
+        assert [each.name for each in admin.list_config_resources("CLIENT_METRICS")] == ["all-clients"]
+        with pytest.raises(ottla.KafkaError) as wrong:
+            admin.incremental_alter_configs({subscription: {"interval.ms": "5"}})
+        assert wrong.value.name == "INVALID_CONFIG"
+        admin.incremental_alter_configs({subscription: dict.fromkeys(values)})
+        wait_until(lambda: not list(admin.list_config_resources("CLIENT_METRICS")), "the subscription is gone")
+
+
 def test_users_and_quotas(start_kafka: Callable[..., Cluster]) -> None:
     cluster = start_kafka()
     with ottla.Admin(cluster.st["bootstrap"]["PLAINTEXT"]) as admin:

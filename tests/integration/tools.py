@@ -29,6 +29,9 @@ LOG_DIRS = TOOLS + "LogDirsCommand"
 LEADERS = TOOLS + "LeaderElectionCommand"
 FEATURES = TOOLS + "FeatureCommand"
 QUORUM = TOOLS + "MetadataQuorumCommand"
+METRICS = TOOLS + "ClientMetricsCommand"
+EVERY_GROUP = TOOLS + "GroupsCommand"
+STREAMS = TOOLS + "streams.StreamsGroupCommand"
 
 # What differs from run to run: ids, times, ports, epochs of elections, and stack traces.
 PATTERNS = (
@@ -150,6 +153,12 @@ def commands(folder: Path, node: int) -> list[tuple[str, str, list[str]]]:
         ("reassign-verify", REASSIGN, ["--verify", "--reassignment-json-file", given["same"], "--preserve-throttles"]),
         ("reassign-nowhere", REASSIGN, ["--execute", "--reassignment-json-file", given["nowhere"]]),
         ("reassign-list", REASSIGN, ["--list"]),
+        ("metrics-list-none", METRICS, ["--list"]),
+        ("metrics-alter-wrong", METRICS, ["--alter", "--name", "all", "--interval", "soon"]),
+        ("metrics-describe-none", METRICS, ["--describe", "--name", "all"]),
+        ("groups-list-all", EVERY_GROUP, ["--list"]),
+        ("groups-list-consumer", EVERY_GROUP, ["--list", "--consumer"]),
+        ("streams-list", STREAMS, ["--list"]),
         ("groups-list", GROUPS, ["--list"]),
         ("groups-describe", GROUPS, ["--describe", "--group", "readers"]),
         ("groups-state", GROUPS, ["--describe", "--group", "readers", "--state"]),
