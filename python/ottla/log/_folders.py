@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ottla.log._files import Entry, Files
+    from ottla.log._manifest import Manifest
 
 SEGMENT = re.compile(r"([0-9]{20})\.log")
 # Compaction writes a new segment under this name. It removes the old segment and then renames the
@@ -30,6 +31,7 @@ PARTITION = re.compile(r"([a-zA-Z0-9._-]{1,249})-([0-9]{1,10})")
 # Next to the folders of partitions: the first offsets of partitions whose records were deleted
 # (KIP-107).
 STARTS = "log-start-offset-checkpoint"
+METADATA = "partition.metadata"
 
 
 @dataclass(frozen=True)
@@ -41,12 +43,14 @@ class Segment:
         base: The offset in its name: no record in it has a lower one.
         size: Its bytes.
         index: The file with positions of some of its offsets; None without such a file.
+        tiered: What is known of a segment in tiered storage; None for a file of a broker.
     """
 
     path: str
     base: int
     size: int
     index: str | None
+    tiered: Manifest | None = None
 
 
 @dataclass(frozen=True)
@@ -57,13 +61,20 @@ class Folder:
         partition: The partition.
         path: The folder.
         segments: In the order of offsets; at least one.
-        start: The first offset that is not deleted.
+        deleted: The offset before which records were deleted, 0 if it is not known.
+        topic_id: The topic's id, if the folder has it.
     """
 
     partition: TopicPartition
     path: str
     segments: tuple[Segment, ...]
-    start: int
+    deleted: int
+    topic_id: str | None = None
+
+    @property
+    def start(self) -> int:
+        """The first offset that is not deleted."""
+        return max(self.segments[0].base, self.deleted)
 
 
 def find(files: Files) -> dict[TopicPartition, Folder]:
@@ -96,7 +107,7 @@ def _in_folder(files: Files, path: str) -> Iterable[Folder]:
                 f"{path} holds segments, but its name does not contain the partition: rename it as on the broker, "
                 "TOPIC-NUMBER, such as orders-0"
             )
-        yield _folder(partition, path, segments, _starts(files, posixpath.dirname(path)))
+        yield _folder(files, partition, path, segments, _starts(files, posixpath.dirname(path)))
         return
     starts = _starts(files, path)
     for entry in entries:
@@ -107,7 +118,7 @@ def _in_folder(files: Files, path: str) -> Iterable[Folder]:
             except FileNotFoundError:  # Deleted meanwhile.
                 continue
             if segments:
-                yield _folder(partition, entry.path, segments, starts)
+                yield _folder(files, partition, entry.path, segments, starts)
 
 
 def _partition(name: str) -> TopicPartition | None:
@@ -149,8 +160,21 @@ def _segments(files: Files, folder: str, entries: list[Entry]) -> list[Segment]:
     ]
 
 
-def _folder(partition: TopicPartition, path: str, segments: list[Segment], starts: dict[TopicPartition, int]) -> Folder:
-    return Folder(partition, path, tuple(segments), max(segments[0].base, starts.get(partition, 0)))
+def _folder(
+    files: Files, partition: TopicPartition, path: str, segments: list[Segment], starts: dict[TopicPartition, int]
+) -> Folder:
+    return Folder(partition, path, tuple(segments), starts.get(partition, 0), _topic_id(files, path))
+
+
+def _topic_id(files: Files, folder: str) -> str | None:
+    """The id in a partition's `partition.metadata`, which brokers have since 2.8: lines of names and values."""
+    try:
+        with files.open(posixpath.join(folder, METADATA)) as reader:
+            text = reader.read(0, reader.size).decode(errors="replace")
+    except FileNotFoundError:
+        return None
+    found = dict(line.split(": ", 1) for line in text.splitlines() if ": " in line)
+    return found.get("topic_id")
 
 
 def _starts(files: Files, folder: str) -> dict[TopicPartition, int]:

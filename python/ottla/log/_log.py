@@ -10,10 +10,12 @@ from typing import NamedTuple
 
 from ottla._types import Partition, TopicPartition
 from ottla.errors import ArgumentError, NotFoundError
+from ottla.log._chunks import open_segment
 from ottla.log._files import Files
 from ottla.log._folders import Folder, Segment
 from ottla.log._outline import Mark, Outline, first_offset, gone, index_marks, outline
 from ottla.log._range import LogRange
+from ottla.log._tiered import Store, Transactions, load, transactions
 
 # Bytes of a segment that one task reads, as Spark divides files.
 DEFAULT_BYTES = 128 * 2**20
@@ -43,14 +45,19 @@ class Log:
     A partition's files are read at the first call for its offsets or ranges.
     """
 
-    def __init__(self, files: Files, folders: dict[TopicPartition, Folder], *, read_committed: bool) -> None:
+    def __init__(
+        self, files: Files, folders: dict[TopicPartition, Folder], store: Store | None = None, *, read_committed: bool
+    ) -> None:
         self._files, self._folders, self._committed = files, folders, read_committed
+        # Folders of tiered partitions, until they are looked at.
+        self._store = store
+        self._tiered = {} if store is None else store.folders
         self._known: dict[TopicPartition, _Known] = {}
 
     @property
     def partitions(self) -> list[TopicPartition]:
         """The partitions, in order."""
-        return list(self._folders)
+        return sorted({*self._folders, *self._tiered})
 
     def beginning_offsets(self, partitions: Iterable[Partition] | None = None) -> dict[TopicPartition, int]:
         """Return the first offset of each partition that is not deleted.
@@ -142,10 +149,11 @@ class Log:
                     segment.path,
                     begin,
                     stop,
-                    None if after is None else segment.size,
+                    None if after is None and segment.tiered is None else segment.size,
                     bounds,
                     aborted,
-                    self._files.path,
+                    segment.tiered,
+                    self._files_of(segment).path,
                 )
                 for begin, stop in self._divided(at, segment, size, (low, high), max_bytes)
             ]
@@ -155,22 +163,35 @@ class Log:
         """The state of these partitions, from their files."""
         wanted = self.partitions if partitions is None else [TopicPartition(*each) for each in partitions]
         for at in wanted:
-            if at not in self._folders:
+            if at not in self._folders and at not in self._tiered:
                 raise NotFoundError(f"there is no folder of partition {at.partition} of topic {at.topic}")
         new = [at for at in wanted if at not in self._known]
         look = self._transactions if self._committed else self._end
         with ThreadPoolExecutor(THREADS) as pool:
+            self._folders.update(zip(new, pool.map(self._joined, new), strict=True))
             self._known.update(zip(new, pool.map(look, [self._folders[at] for at in new]), strict=True))
         return {at: self._known[at] for at in wanted}
+
+    def _joined(self, at: TopicPartition) -> Folder:
+        """The folder of a partition, with its tiered segments."""
+        if self._store is None or at not in self._tiered:
+            return self._folders[at]
+        return load(self._store.files, self._tiered[at], self._folders.get(at), self._store.keys)
+
+    def _files_of(self, segment: Segment) -> Files:
+        return self._files if segment.tiered is None or self._store is None else self._store.files
 
     def _divided(
         self, at: TopicPartition, segment: Segment, size: int, offsets: tuple[int, int], most: int
     ) -> Iterable[tuple[int, int]]:
         """Where the parts of a segment begin and end."""
-        marks = [mark for mark in index_marks(self._files, segment) if mark.position < size]
+        if segment.tiered is not None and size <= most and offsets == (segment.base, segment.tiered.end):
+            return [(0, size)]
+        files = self._files_of(segment)
+        marks = [mark for mark in index_marks(files, segment) if mark.position < size]
         cuts = _cuts(marks, size, offsets, most)
         if not self._are_right(at, segment, size, offsets, cuts) or (not marks and size > most):
-            whole = outline(self._files, at, replace(segment, size=size), is_last=False)
+            whole = outline(files, at, replace(segment, size=size), is_last=False)
             cuts = _cuts(whole.marks, size, offsets, most)
         places = [cut.position for cut in cuts]
         return pairwise(places)
@@ -181,8 +202,7 @@ class Log:
         """Whether batches begin at the places that an index names, and nothing is left out before and after them."""
         inside = [cut.position for cut in cuts if cut.position not in (0, size)]
         try:
-            opened = self._files.open(segment.path)
-            with opened as reader:
+            with open_segment(self._files_of(segment), segment.path, segment.tiered) as reader:
                 begun = {position: first_offset(reader, segment, position) for position in inside}
         except FileNotFoundError:
             raise gone(at, segment.path) from None
@@ -197,12 +217,13 @@ class Log:
     def _end(self, folder: Folder) -> _Known:
         """Where a partition ends: what an index points to is not looked at again."""
         last = folder.segments[-1]
+        if last.tiered is not None:
+            return _Known(last.size, last.tiered.end, last.tiered.end, [])
         marks = index_marks(self._files, last)
         start = 0
         if marks:
             try:
-                opened = self._files.open(last.path)
-                with opened as reader:
+                with self._files.open(last.path) as reader:
                     start = marks[-1].position if first_offset(reader, last, marks[-1].position) is not None else 0
             except FileNotFoundError:
                 raise gone(folder.partition, last.path) from None
@@ -212,21 +233,25 @@ class Log:
 
     def _transactions(self, folder: Folder) -> _Known:
         """Where a partition ends before the first open transaction, and which were aborted."""
-        is_last = [False] * (len(folder.segments) - 1) + [True]
+        found = Transactions([], {}) if self._store is None else transactions(self._store.files, folder)
+        begun = dict(found.begun)
+        aborted: list[tuple[int, int, int]] = [*found.aborted]
+        local = [segment for segment in folder.segments if segment.tiered is None]
         outlines: list[Outline] = [
-            outline(self._files, folder.partition, segment, is_last=last)
-            for segment, last in zip(folder.segments, is_last, strict=True)
+            outline(self._files, folder.partition, segment, is_last=segment is local[-1]) for segment in local
         ]
-        last = outlines[-1]
-        begun: dict[int, int] = {}
-        aborted: list[tuple[int, int, int]] = []
         for producer, offset, committed in (step for each in outlines for step in each.steps):
             if committed is None:
                 begun.setdefault(producer, offset)
             elif (first := begun.pop(producer, None)) is not None and not committed:
                 aborted.append((producer, first, offset))
-        end = folder.segments[-1].base if last.next_offset is None else last.next_offset
-        return _Known(last.end, min(begun.values(), default=end), end, aborted)
+        size, last = folder.segments[-1].size, folder.segments[-1]
+        if last.tiered is not None:
+            end = last.tiered.end
+        else:
+            size = outlines[-1].end
+            end = last.base if outlines[-1].next_offset is None else outlines[-1].next_offset
+        return _Known(size, min(begun.values(), default=end), end, aborted)
 
 
 def _cuts(marks: list[Mark], size: int, offsets: tuple[int, int], most: int) -> list[Mark]:

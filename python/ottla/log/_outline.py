@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple, cast
 
 from ottla import _ottla
 from ottla.errors import CorruptRecordError, NotFoundError
+from ottla.log._chunks import open_segment, read_index
 from ottla.log._files import shown
 from ottla.protocol import read_segment
 
@@ -88,8 +89,7 @@ def outline(files: Files, at: TopicPartition, segment: Segment, *, is_last: bool
         OSError: The file cannot be read.
     """
     try:
-        opened = files.open(segment.path)
-        with opened as reader:
+        with open_segment(files, segment.path, segment.tiered) as reader:
             walk = _Walk(reader, at, segment)
             found = walk.until(segment.size, start, is_last=is_last)
             return walk.without_tail(found, start) if is_last else found
@@ -120,11 +120,14 @@ def index_marks(files: Files, segment: Segment) -> list[Mark]:
     Raises:
         OSError: The file cannot be read.
     """
-    if segment.index is None:
-        return []
     try:
-        with files.open(segment.index) as reader:
-            data = reader.read(0, reader.size)
+        if segment.tiered is not None:
+            data = read_index(files, segment.tiered, "offset")
+        elif segment.index is None:
+            return []
+        else:
+            with files.open(segment.index) as reader:
+                data = reader.read(0, reader.size)
     except FileNotFoundError:  # Deleted meanwhile.
         return []
     # While a segment is written to, its index has space for more entries.

@@ -9,7 +9,9 @@ from typing import Any
 from ottla import Batch, _ottla
 from ottla._types import TopicPartition
 from ottla.errors import NotFoundError
+from ottla.log._chunks import open_segment
 from ottla.log._files import files_of
+from ottla.log._manifest import Manifest
 from ottla.log._outline import DECOMPRESS_LIMIT, PREFIX, corrupt, gone
 
 # Bytes that are read and decoded at once, unless a batch is larger.
@@ -31,6 +33,7 @@ class LogRange:
         size: The bytes of the segment; None if a broker may append to it.
         segment: The first offset that the segment can have, and the one after its last.
         aborted: Producer, first offset and marker of each transaction whose records are left out.
+        tiered: What is known of a segment in tiered storage. It has the key of an encrypted one.
     """
 
     topic: str
@@ -43,6 +46,7 @@ class LogRange:
     size: int | None
     segment: tuple[int, int]
     aborted: tuple[tuple[int, int, int], ...] = field(default=(), repr=False)
+    tiered: Manifest | None = field(default=None, repr=False)
     _root: str = field(default="", repr=False)
 
     def read(self, storage_options: Mapping[str, Any] | None = None) -> Iterator[Batch]:
@@ -63,10 +67,10 @@ class LogRange:
                 range was made. It is `retriable`, by a new read.
             OSError: The file cannot be read.
         """
-        files = files_of(self._root, storage_options)
+        # A store by URL may stand beside folders of this machine, which have no options.
+        files = files_of(self._root, storage_options if "://" in self._root else None)
         try:
-            opened = files.open(self.path)
-            with opened as reader:
+            with open_segment(files, self.path, self.tiered) as reader:
                 if reader.size < self.last_byte or self.size not in (None, reader.size):
                     raise self._gone()
                 yield from self._batches(reader.read)

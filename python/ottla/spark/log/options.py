@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from ottla.log import DEFAULT_BYTES
@@ -13,8 +14,11 @@ from ottla.spark.shared.option_values import boolean, choice, lowered, positive
 
 STORAGE = "fsspec."
 ISOLATION = "kafka.isolation.level"
+KEYS = "privateKeyFiles"
 KNOWN = (
     "path",
+    "remotePath",
+    KEYS,
     SUBSCRIBE,
     PATTERN,
     ASSIGN,
@@ -38,6 +42,8 @@ class LogOptions:
         isolation: The isolation level.
         max_bytes: About the most bytes of a task.
         storage: Arguments of fsspec's file system. A repr leaves them out, since some are secret.
+        remote: The store of tiered segments.
+        key_files: Names of RSA keys of encrypted segments, and the driver's files with them.
     """
 
     path: str = field(repr=False)
@@ -45,6 +51,8 @@ class LogOptions:
     isolation: str = "read_uncommitted"
     max_bytes: int = DEFAULT_BYTES
     storage: tuple[tuple[str, Any], ...] = field(default=(), repr=False)
+    remote: str | None = field(default=None, repr=False)
+    key_files: tuple[tuple[str, str], ...] = ()
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> "LogOptions":
@@ -87,7 +95,38 @@ class LogOptions:
             isolation=choice(ISOLATION, given, ("read_uncommitted", "read_committed")) or cls.isolation,
             max_bytes=positive("maxBytesPerPartition", given) or cls.max_bytes,
             storage=tuple(sorted((name[len(STORAGE) :], _value(name, value)) for name, value in storage.items())),
+            remote=given.get("remotepath", "").strip() or None,
+            key_files=_key_files(given.get(KEYS.lower())),
         )
+
+    def private_keys(self) -> dict[str, bytes]:
+        """The keys of encrypted segments. Only the driver reads them: tasks get the keys of their segments.
+
+        Raises:
+            ValueError: A file cannot be read.
+        """
+        found = {}
+        for name, path in self.key_files:
+            try:
+                found[name] = Path(path).read_bytes()
+            except OSError as error:
+                raise ValueError(f"option {KEYS}: the file of key {name!r} cannot be read: {error}") from None
+        return found
+
+
+def _key_files(text: str | None) -> tuple[tuple[str, str], ...]:
+    if text is None:
+        return ()
+    try:
+        found = json.loads(text)
+    except json.JSONDecodeError:
+        found = None
+    if not isinstance(found, dict) or not all(isinstance(path, str) for path in found.values()):
+        raise ValueError(
+            f"option {KEYS} is a JSON object of the names of keys and the paths of their files on the driver, such as "
+            '{"key-1": "/etc/kafka/key-1.pem"}'
+        )
+    return tuple(sorted(found.items()))
 
 
 def _value(option: str, text: str) -> Any:

@@ -31,7 +31,13 @@ class LogReader(Picklable, DataSourceReader):
         from ottla.spark.plan.planner import Planner
 
         options = self._options
-        log = open_log(options.path, isolation_level=options.isolation, storage_options=dict(options.storage))
+        log = open_log(
+            options.path,
+            remote=options.remote,
+            private_keys=options.private_keys(),
+            isolation_level=options.isolation,
+            storage_options=dict(options.storage),
+        )
         spans = Planner(options.read, _Folders(log)).batch()
         return [
             InputPartition(part)
