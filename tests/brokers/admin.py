@@ -110,7 +110,8 @@ BEYOND = (
 )
 
 NOTES = {
-    "": "brokers get the client's own metrics; a program's own metrics reach collectors by ottla.otel or on_metrics",
+    "": "brokers get the client's own metrics (KIP-714), and no metrics of a program (KIP-1076); a collector gets both, "
+    "by ottla.otel",
     "add_raft_voter": "the quorum is static: the call reaches it and is refused",
     "remove_raft_voter": "the quorum is static: the call reaches it and is refused",
     "unregister_controller": "of a controller that is not there",
@@ -288,7 +289,7 @@ def page(found: dict[str, dict[str, str]]) -> str:
     rows = []
     for java, ours in [*OURS.items(), *((f"({name})", name) for name in BEYOND)]:
         shown = {column: found[column][ours] if ours else "not offered" for column in columns}
-        said = verdict(shown) if ours else "by other means"
+        said = verdict(shown) if ours else "none"
         java_cell = "beyond Java" if java.startswith("(") else f"`{java}`"
         rows.append(
             f"| {java_cell} | {f'`{ours}`' if ours else 'none'} | {' | '.join(shown.values())} | {said} | {NOTES.get(ours, '')} |\n"

@@ -60,6 +60,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.nightly)
 
 
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Leave out modules, and the like, of the collections that `foreign_garbage` makes: 0.3 s after each test without this."""
+    if any(Path(__file__).parent in item.path.parents for item in session.items):
+        gc.collect()
+        gc.freeze()
+
+
 def is_real(item: pytest.Item) -> bool:
     """Whether the test needs real Kafka or a client that is not Python's."""
     return any({"java", "mvn", "go"} & set(mark.args) for mark in item.iter_markers("needs"))

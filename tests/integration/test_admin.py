@@ -58,7 +58,7 @@ def test_subscriptions_to_metrics_of_clients(kafka: str) -> None:
         assert [each.name for each in admin.list_config_resources("CLIENT_METRICS")] == ["all-clients"]
         with pytest.raises(ottla.KafkaError) as wrong:
             admin.incremental_alter_configs({subscription: {"interval.ms": "5"}})
-        assert wrong.value.name == "INVALID_CONFIG"
+        assert wrong.value.name == "INVALID_REQUEST"
         admin.incremental_alter_configs({subscription: dict.fromkeys(values)})
         wait_until(lambda: not list(admin.list_config_resources("CLIENT_METRICS")), "the subscription is gone")
 
