@@ -3,7 +3,7 @@
 // have no space in them.
 for (const code of document.querySelectorAll(".md-typeset td code")) {
   for (const text of [...code.childNodes].filter((node) => node.nodeType === Node.TEXT_NODE)) {
-    const parts = text.data.split(/(?<=[._/,=])(?=\w)|(?<=[a-z]{3})(?=[A-Z][a-z])/);
+    const parts = text.data.split(/(?<=\w[._/,=])(?=\w)|(?<=[a-z]{3})(?=[A-Z][a-z])/);
     text.replaceWith(...parts.flatMap((part, at) => (at ? [document.createElement("wbr"), part] : [part])));
   }
 }

@@ -127,7 +127,7 @@ def written_functions(name: str, owner: object) -> Iterator[tuple[str, str, ast.
     if isinstance(owner, type):
         functions = {f"{name}.{each}": found for each, found in vars(owner).items() if not each.startswith("_")}
     for each, found in functions.items():
-        function = inspect.unwrap(getattr(found, "__func__", found))  # type: ignore[arg-type]  # what is none, is returned
+        function = inspect.unwrap(getattr(found, "__func__", found))
         if inspect.isfunction(function):
             [node] = ast.parse(textwrap.dedent(inspect.getsource(function))).body
             assert isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
