@@ -74,7 +74,7 @@ def add(commands: Any) -> None:
         _lag,
     )
     lag.add_argument("groups", nargs="*", type=arguments.name, metavar="GROUP")
-    lag.add_argument("--all", action="store_true", help="all groups of consumers")
+    lag.add_argument("--all", action="store_true", help="all groups of consumers, as without a GROUP")
     lag.add_argument("--summary", action="store_true", help="a line for each group")
     lag.add_argument("--committed", action="store_true", help="the end is before records of open transactions")
     of_groups(
@@ -197,14 +197,12 @@ def _member(group: str, member: Any) -> dict[str, Any]:
 def _lag(options: argparse.Namespace) -> None:
     with nouns.admin(options) as admin:
         names = options.groups
-        if options.all:
+        if options.all or not names:
             names = [
                 group.group_id
                 for group in admin.list_groups()
                 if group.protocol_type in ("consumer", "") and group.type in ("classic", "consumer", None)
             ]
-        elif not names:
-            options.parser.error("which group? name one, or say --all")
         isolation = arguments.isolation(options)
         found = output.settle(options, lambda: admin.lag(names, isolation_level=isolation)) if names else []
     # Of a call of which a part failed, the results are by group.
