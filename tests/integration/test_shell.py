@@ -264,6 +264,7 @@ def test_acls(start_kafka: Callable[..., Cluster], tmp_path: Path) -> None:
     listener, address = next((name, at) for name, at in cluster.st["bootstrap"].items() if "SASL" in name)
     properties = {
         "security.protocol": listener,
+        "sasl.allow.plaintext": "true",
         "sasl.mechanism": "PLAIN",
         "sasl.username": "admin",
         "sasl.password": cluster.st["sasl"]["users"]["admin"],
@@ -290,7 +291,7 @@ def test_acls(start_kafka: Callable[..., Cluster], tmp_path: Path) -> None:
 @pytest.mark.nightly
 def test_reassignments(start_kafka: Callable[..., Cluster]) -> None:
     shell = Shell(start_kafka(nodes=3).st["bootstrap"]["PLAINTEXT"])
-    shell.ok("topics create moved")
+    shell.ok("topics create moved --replication 1")
     shell.ok("produce moved", b"x\n" * 1000)
     [described] = shell.rows("topics describe moved")
     [old] = described["partitions"][0]["replicas"]

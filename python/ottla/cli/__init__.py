@@ -73,6 +73,9 @@ def main(given: Sequence[str] | None = None) -> int:
 
 def _parsed(words: Sequence[str]) -> argparse.Namespace:
     parser = commands.root(f"ottla {ottla.__version__}", words)
+    if not words:
+        parser.print_help(sys.stderr)
+        parser.exit(2)
     try:
         options, strays = parser.parse_known_args(words)
     except SystemExit as end:

@@ -163,14 +163,14 @@ def pair(given: str) -> tuple[str, str]:
     return key, value
 
 
-def new_topic(given: str) -> tuple[str, int]:
-    """The type of a NAME:PARTITIONS."""
+def new_topic(given: str) -> tuple[str, int | None]:
+    """The type of a NAME:PARTITIONS; None partitions where they are left out."""
     topic, _, partitions = name(given).partition(":")
     if not topic or (partitions and not partitions.isdecimal()):
         raise argparse.ArgumentTypeError(f"{given!r} is not NAME or NAME:PARTITIONS")
     if int(partitions or 1) not in range(1, MOST_PARTITIONS + 1):
         raise argparse.ArgumentTypeError(f"{given!r}: a topic has 1 to {MOST_PARTITIONS} partitions")
-    return topic, int(partitions or 1)
+    return topic, int(partitions) if partitions else None
 
 
 def topics(given: str) -> list[str]:

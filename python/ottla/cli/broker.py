@@ -166,7 +166,7 @@ def _broker(options: argparse.Namespace) -> None:
     broker = ottla.testing.Broker(
         nodes=options.nodes,
         as_version=options.as_version,
-        topics=dict(options.topic),
+        topics={name: partitions or 1 for name, partitions in options.topic},
         data_dir=options.data_dir,
         host=options.host,
         port=options.port,

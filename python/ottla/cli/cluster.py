@@ -14,9 +14,13 @@ from ottla.errors import ArgumentError
 
 BROKERS = output.columns("broker:number", "host", "port:number", "rack", "controller", "fenced")
 FEATURES = output.columns("feature", "level:number", "min_supported:number", "max_supported:number")
-QUORUM = output.columns(
-    "node:number", "role", "log_end_offset:number", "lag:number", "last_caught_up:time", "directory_id", "endpoints"
-)
+QUORUM = [
+    *output.columns("node:number", "role"),
+    output.Column("log_end_offset", "number", "END"),
+    *output.columns("lag:number"),
+    output.Column("last_caught_up", "time", "CAUGHT UP"),
+    *output.columns("directory_id", "endpoints"),
+]
 # The name that the listener of controllers has nearly everywhere.
 CONTROLLER = "CONTROLLER"
 DOWNGRADES = {None: "UPGRADE", "safe": "SAFE_DOWNGRADE", "unsafe": "UNSAFE_DOWNGRADE"}

@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 import ottla
-from ottla.cli import arguments, nouns, output
+from ottla.cli import arguments, nouns, output, units
 from ottla.cli.parser import near
 from ottla.errors import ArgumentError
 
@@ -57,7 +57,7 @@ def add(commands: Any) -> None:
         "set",
         "set configurations; others stay as they are",
         """
-        ottla configs set topic/flights retention.ms=3600000 cleanup.policy=compact
+        ottla configs set topic/flights retention.ms=7d cleanup.policy=compact
         ottla configs set topic/flights --append cleanup.policy=delete      # adds to a list
         ottla configs set topic/flights --subtract cleanup.policy=delete
         ottla configs set broker/ message.max.bytes=2000000                 # the default of all brokers
@@ -66,7 +66,7 @@ def add(commands: Any) -> None:
         _set,
     )
     change.add_argument("resource", type=resource, metavar="TYPE/NAME")
-    change.add_argument("pairs", nargs="*", type=arguments.pair, metavar="KEY=VALUE")
+    change.add_argument("pairs", nargs="*", type=units.setting, metavar="KEY=VALUE", help=units.HELP)
     for flag in ("append", "subtract"):
         change.add_argument(
             f"--{flag}",

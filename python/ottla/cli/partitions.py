@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import ottla
 from ottla._rows import Rows
-from ottla.cli import arguments, nouns, output
+from ottla.cli import arguments, nouns, output, units
 from ottla.cli.topics.offsets import resolved
 from ottla.errors import ArgumentError
 
@@ -25,8 +24,6 @@ PLAN = output.columns("topic", "partition:number", "current", "replicas")
 PROGRESS = output.columns("topic", "partition:number", "state", "replicas", "adding", "removing")
 # Seconds that the metadata of brokers may be behind the controller, which knows first that a move is done.
 BEHIND = 2.0
-RATE = re.compile(r"(\d+)(KiB|MiB|GiB|)")
-BYTES = {"": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 
 
 def add(commands: Any) -> None:
@@ -118,8 +115,7 @@ def _targets(parser: argparse.ArgumentParser) -> Any:
 
 
 def _rate(given: str) -> int:
-    found = RATE.fullmatch(given)
-    rate = int(found[1]) * BYTES[found[2]] if found else 0
+    rate = int(given) if given.isdecimal() else units.size(given) or 0
     if not 0 < rate < 2**63:
         raise argparse.ArgumentTypeError(f"{given!r} is not a number of bytes a second: write 1048576, 50MiB or 1GiB")
     return rate

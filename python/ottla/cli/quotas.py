@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from ottla.cli import arguments, nouns, output
+from ottla.cli import arguments, nouns, output, units
 from ottla.cli.parser import near
 
 QUOTAS = output.columns("user", "client_id", "ip", "quota", "value:number")
@@ -76,7 +76,7 @@ def _entity(parser: argparse.ArgumentParser) -> None:
 
 
 def _quota(given: str) -> tuple[str, float]:
-    key, value = arguments.pair(given)
+    key, value = units.setting(given)
     if key not in KEYS:
         hint = near(key, KEYS) or f": {', '.join(KEYS)}"
         raise argparse.ArgumentTypeError(f"{key!r} is not a quota{hint}")

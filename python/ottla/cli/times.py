@@ -8,9 +8,9 @@ import time
 from datetime import UTC, datetime
 
 GRAMMAR = """\
-TIME is now, -30m (that long ago; ns, us, ms, s, m, h, d, w, also 1d12h), 2024-01-15, 2024-01-15T10:30:00,
-2024-01-15T10:30:00+01:00, or seconds (9 or 10 digits), milliseconds (13) or nanoseconds (19) since 1970.
-A time without a zone is UTC, as in kcl, rpk and Kafka's own tools."""
+TIME is now, -30m (that long ago; ns, us, ms, s, m, h, d, w, also 1d12h), today, yesterday, 2024-01-15,
+2024-01-15T10:30:00, 2024-01-15T10:30:00+01:00, or seconds (9 or 10 digits), milliseconds (13) or nanoseconds (19)
+since 1970. A time without a zone is UTC, as in kcl, rpk and Kafka's own tools."""
 SINCE = "a TIME of `ottla consume --help`, or how long ago, such as 1h or 7d; UTC without a zone"
 
 _MILLISECONDS = {
@@ -23,6 +23,8 @@ _MILLISECONDS = {
     "d": 86400e3,
     "w": 7 * 86400e3,
 }
+# Days whose first moment they mean, counted back.
+DAYS = {"today": 0, "yesterday": 1}
 _PART = re.compile(r"(\d+(?:\.\d+)?)(ns|us|ms|s|m|h|d|w)")
 _DURATION = re.compile(rf"(?:{_PART.pattern})+")
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
@@ -62,6 +64,8 @@ def parse(text: str, now: int) -> int:
     """
     if text == "now":
         return now
+    if text in DAYS:
+        return now - now % int(_MILLISECONDS["d"]) - DAYS[text] * int(_MILLISECONDS["d"])
     if text.isdecimal():
         scale = _EPOCHS.get(len(text))
         if scale is None:

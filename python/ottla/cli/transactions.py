@@ -20,26 +20,23 @@ DESCRIBED = output.columns(
     "open_for:duration",
     "partitions",
 )
-HANGING = output.columns(
-    "topic",
-    "partition:number",
-    "producer_id:number",
-    "producer_epoch:number",
-    "coordinator_epoch:number",
-    "start_offset:number",
-    "last_timestamp:time",
-    "transactional_id",
-)
-PRODUCERS = output.columns(
-    "topic",
-    "partition:number",
-    "producer_id:number",
-    "producer_epoch:number",
-    "last_sequence:number",
-    "last_timestamp:time",
-    "coordinator_epoch:number",
-    "current_transaction_start_offset:number",
-)
+# Heads that are shorter than their names: a table fits into a terminal then.
+EPOCH = output.Column("producer_epoch", "number", "EPOCH")
+COORDINATOR = output.Column("coordinator_epoch", "number", "COORD EPOCH")
+HANGING = [
+    *output.columns("topic", "partition:number", "producer_id:number"),
+    EPOCH,
+    COORDINATOR,
+    *output.columns("start_offset:number", "last_timestamp:time", "transactional_id"),
+]
+PRODUCERS = [
+    *output.columns("topic", "partition:number", "producer_id:number"),
+    EPOCH,
+    output.Column("last_sequence", "number", "SEQUENCE"),
+    output.Column("last_timestamp", "time", "LAST RECORD"),
+    COORDINATOR,
+    output.Column("current_transaction_start_offset", "number", "OPEN FROM"),
+]
 
 
 def add(commands: Any) -> None:

@@ -88,7 +88,7 @@ def add(commands: Any) -> None:
     )
     lag.add_argument("groups", nargs="*", type=arguments.name, metavar="GROUP")
     patterns.option(lag)
-    lag.add_argument("--all", action="store_true", help="all groups of consumers")
+    lag.add_argument("--all", action="store_true", help="all groups of consumers, as without a GROUP")
     lag.add_argument(
         "--topic",
         action="append",
@@ -239,17 +239,15 @@ def _member(group: str, member: Any) -> dict[str, Any]:
 
 def _lag(options: argparse.Namespace) -> None:
     with nouns.admin(options) as admin:
-        if options.all or options.regex:
-            names = [
+        names = options.groups
+        if options.all or options.regex or not names:
+            every = [
                 group.group_id
                 for group in admin.list_groups()
                 if group.protocol_type in ("consumer", "") and group.type in ("classic", "consumer", None)
             ]
-            names = names if options.all else patterns.chosen(options, options.groups, lambda: names, "group")
-        else:
-            names = options.groups
-        if not names and not options.all:
-            options.parser.error("which group? name one, or say --all")
+            is_pattern = options.regex and not options.all
+            names = patterns.chosen(options, options.groups, lambda: every, "group") if is_pattern else every
         isolation = arguments.isolation(options)
         found = output.settle(options, lambda: admin.lag(names, isolation_level=isolation)) if names else []
     # Of a call of which a part failed, the results are by group.

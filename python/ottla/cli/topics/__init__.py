@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import ottla
-from ottla.cli import arguments, nouns, output, patterns
+from ottla import _ottla
+from ottla.cli import arguments, nouns, output, patterns, settings, units
 from ottla.cli.topics import describe, ids, offsets
 from ottla.errors import ArgumentError
 
@@ -64,13 +65,16 @@ def _add_create(verbs: Any) -> None:
         "create topics",
         """
         ottla topics create flights:4
-        ottla topics create flights:4 audit --replication 3 --topic-config retention.ms=3600000
+        ottla topics create flights:4 audit --replication 3 --topic-config retention.ms=7d
         ottla topics create flights:4 --if-not-exists
         ottla topics create flights:4 --replication 3 --dry-run
         """,
         _create,
     )
-    create.add_argument("topics", nargs="+", type=arguments.new_topic, metavar="NAME:PARTITIONS")
+    create.add_argument("topics", nargs="+", type=arguments.new_topic, metavar="NAME[:PARTITIONS]")
+    create.add_argument(
+        "-p", "--partitions", type=arguments.count, metavar="N", help="of topics without :PARTITIONS (default: 1)"
+    )
     create.add_argument(
         "--replication",
         type=arguments.number(2**15 - 1),
@@ -81,10 +85,10 @@ def _add_create(verbs: Any) -> None:
     create.add_argument(
         "--topic-config",
         action="append",
-        type=arguments.pair,
+        type=units.setting,
         default=[],
         metavar="KEY=VALUE",
-        help="property of the topics, may be repeated",
+        help=f"property of the topics, may be repeated; {units.HELP}",
     )
     create.add_argument("--if-not-exists", action="store_true", help="a topic that exists is not an error")
     nouns.dry_run(create)
@@ -113,13 +117,15 @@ def _add_changes(verbs: Any) -> None:
         "alter",
         "change properties of topics",
         """
-        ottla topics alter flights --set retention.ms=3600000 --set cleanup.policy=compact
+        ottla topics alter flights --set retention.ms=7d --set cleanup.policy=compact
         ottla topics alter flights audit --unset retention.ms       # back to the broker's value
         """,
         _alter,
     )
     alter.add_argument("topics", nargs="+", type=arguments.name, metavar="NAME")
-    alter.add_argument("--set", action="append", type=arguments.pair, default=[], metavar="KEY=VALUE", help="set it")
+    alter.add_argument(
+        "--set", action="append", type=units.setting, default=[], metavar="KEY=VALUE", help=f"set it; {units.HELP}"
+    )
     alter.add_argument("--unset", action="append", type=arguments.name, default=[], metavar="KEY", help="remove it")
     nouns.dry_run(alter)
 
@@ -193,7 +199,11 @@ def _list(options: argparse.Namespace) -> None:
 
 def _create(options: argparse.Namespace) -> None:
     config = dict(options.topic_config)
-    topics = [ottla.NewTopic(name, number, options.replication, config) for name, number in options.topics]
+    _refuse_properties(options, "--topic-config")
+    topics = [
+        ottla.NewTopic(name, number or options.partitions or 1, options.replication, config)
+        for name, number in options.topics
+    ]
     with nouns.admin(options) as admin:
         output.settle(options, lambda: admin.create_topics(topics, validate_only=options.dry_run))
         old = [name for name, error in options.failures.items() if getattr(error, "code", None) == ALREADY_EXISTS]
@@ -217,7 +227,16 @@ def _delete(options: argparse.Namespace) -> None:
     output.done(options, "topic", "deleted", deleted)
 
 
+def _refuse_properties(options: argparse.Namespace, flag: str) -> None:
+    """Refuse a topic's property that was given as one of the client, as other tools have it."""
+    known = {row["name"] for row in _ottla.properties()}
+    for name in settings.properties(options):
+        if name not in known:
+            options.parser.error(f"--config is about the client, which has no {name}: write {flag} for the topic's")
+
+
 def _alter(options: argparse.Namespace) -> None:
+    _refuse_properties(options, "--set")
     changes = {**dict(options.set), **dict.fromkeys(options.unset)}
     if not changes:
         raise ArgumentError("what is to change? say --set KEY=VALUE or --unset KEY")
