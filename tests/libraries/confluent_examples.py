@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 # Seconds until an example is ended, which then counts as a failure.
 PATIENCE = 120
+# Logs of both, and the lines of a traceback that name files.
+NOT_PRINTED = re.compile(r"%\d\||INFO:ottla|[\w-]+-\d+: topic |  +")
 ANSWERS = "Ada\nLondon\n7\ngreen\n"
 AVRO = ["-b", "{servers}", "-s", "{registry}", "-t"]
 
@@ -63,9 +65,7 @@ EXAMPLES = [
     Example("eos_transactions", ["-b", "{servers}", "-t", "plain", "-o", "out", "-g", "eos"], is_ordered=False),
     Example("context_manager_example", ["{servers}"], is_ordered=False),
     Example("adminapi_logger", ["{servers}"]),
-    Example(
-        "asyncio_example", ["{servers}", "async"], until="Got message|Received message|testvalue9", is_ordered=False
-    ),
+    Example("asyncio_example", ["{servers}", "async"], until="Consumed: b.testvalue9", is_ordered=False),
     Example("asyncio_avro_producer", ["-b", "{servers}", "-s", "{registry}", "-t", "async-avro"]),
     Example("avro_producer", [*AVRO, "avro"], ANSWERS, until="successfully produced"),
     Example("avro_consumer", [*AVRO, "avro", "-g", "avro"], until="favorite_color"),
@@ -77,32 +77,21 @@ EXAMPLES = [
     admin("create_topics", "made"),
     admin("create_partitions", "made", "3", "other", "2"),
     admin("describe_configs", "topic", "made"),
-    admin("incremental_alter_configs", "topic", "made", "SET:retention.ms=1234"),
+    admin("incremental_alter_configs", "topic", "made", "retention.ms=SET:1234"),
     admin("alter_configs", "topic", "made", "retention.ms=4321"),
     admin("list", "all"),
     admin("list_consumer_groups", "-states", "empty"),
-    admin("describe_consumer_groups", "true", "g", "none"),
-    admin("describe_topics", "true", "made", "none"),
-    admin("describe_cluster", "true"),
+    admin("describe_consumer_groups", "1", "g", "none"),
+    admin("describe_topics", "1", "made", "none"),
+    admin("describe_cluster", "1"),
     admin("list_consumer_group_offsets", "eos", "plain", "0"),
     admin("alter_consumer_group_offsets", "eos", "plain", "0", "1"),
-    admin(
-        "list_offsets",
-        "read_committed",
-        "plain",
-        "0",
-        "EARLIEST",
-        "plain",
-        "1",
-        "LATEST",
-        "plain",
-        "2",
-        "MAX_TIMESTAMP",
-    ),
-    admin("create_acls", *"TOPIC made LITERAL User:ada 127.0.0.1 READ ALLOW".split()),
-    admin("describe_acls", *"TOPIC made ANY User:ada 127.0.0.1 ANY ANY".split()),
-    admin("delete_acls", *"TOPIC made ANY User:ada 127.0.0.1 ANY ANY".split()),
-    admin("alter_user_scram_credentials", *"UPSERT ada SCRAM-SHA-256 4096 secret salt".split()),
+    admin("list_offsets", "READ_COMMITTED", "plain", "0", "EARLIEST"),
+    admin("list_offsets", "READ_COMMITTED", "plain", "0", "LATEST"),
+    admin("create_acls", "TOPIC", "made", "LITERAL", "User:ada", "127.0.0.1", "READ", "ALLOW"),
+    admin("describe_acls", "TOPIC", "made", "ANY", "User:ada", "127.0.0.1", "ANY", "ANY"),
+    admin("delete_acls", "TOPIC", "made", "ANY", "User:ada", "127.0.0.1", "ANY", "ANY"),
+    admin("alter_user_scram_credentials", "UPSERT", "ada", "SCRAM_SHA_256", "4096", "secret", "salt"),
     admin("describe_user_scram_credentials", "ada"),
     admin("delete_records", "plain", "0", "1"),
     admin("elect_leaders", "PREFERRED", "plain", "0"),
@@ -155,7 +144,7 @@ def run(example: Example, folder: Path, side: str, known: dict[str, str]) -> lis
         process.kill()
         process.wait()
     reader.join(5)
-    return [*(shown(line) for line in lines), f"status {process.returncode}"]
+    return [*(shown(line) for line in lines if not NOT_PRINTED.match(line)), f"status {process.returncode}"]
 
 
 def shown(line: str) -> str:
@@ -167,7 +156,7 @@ def shown(line: str) -> str:
 
 def outcomes(folder: Path, side: str, examples: list[Example]) -> list[list[str]]:
     """What the examples print on a side, in their order: later ones read what earlier ones wrote."""
-    with Broker(topics={"plain": 3, "out": 1}, super_users=["ANONYMOUS"]) as broker, Registry() as registry:
+    with Broker(topics={"plain": 1, "out": 1}, super_users=["ANONYMOUS"]) as broker, Registry() as registry:
         servers = broker.bootstrap_servers
         with ottla.Admin(servers) as client:
             for group in ("share", "share-sync", "share-async"):
@@ -191,7 +180,7 @@ def main() -> int:
     different = 0
     for example, left, right in zip(examples, theirs, ours, strict=True):
         pair = (left, right) if example.is_ordered else (sorted(left), sorted(right))
-        diff = [line for line in difflib.unified_diff(*pair, "librdkafka", "ottla", lineterm="", n=0)]
+        diff = list(difflib.unified_diff(*pair, "librdkafka", "ottla", lineterm="", n=0))
         print("differs" if diff else "same", example.name, *example.arguments, f"({len(left)} lines)", flush=True)
         print("\n".join(diff), end="\n" if diff else "")
         different += bool(diff)

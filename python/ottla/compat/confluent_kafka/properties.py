@@ -234,7 +234,9 @@ def _reconcile_producer(made: Configuration) -> None:
         properties["enable.idempotence"] = "false"
     timeout = int(properties["delivery.timeout.ms"]) or 2**31 - 1
     if timeout <= int(properties.get("linger.ms", "0")):
-        raise failure("_INVALID_ARG", "Failed to create producer: `message.timeout.ms` must be greater than `linger.ms`")
+        raise failure(
+            "_INVALID_ARG", "Failed to create producer: `message.timeout.ms` must be greater than `linger.ms`"
+        )
     linger = min(int(properties.get("linger.ms", "5")), max(0, timeout - 1))
     properties["linger.ms"] = str(linger)
     request = int(properties.get("request.timeout.ms", "30000"))
