@@ -231,6 +231,18 @@ async def test_a_program_that_is_slow_leaves_its_group_and_comes_back():
                 await slow.stop()
 
 
+async def test_mistakes_say_what_to_do():
+    with Broker(topics=["t"]) as broker:
+        consumer = compat.AIOKafkaConsumer("t", bootstrap_servers=broker.bootstrap_servers)
+        for call in (consumer.getone, consumer.getmany, consumer.__anext__):
+            with pytest.raises(errors.IllegalStateError, match=r"not started: call start\(\) first"):
+                await call()
+        await consumer.stop()
+        async with compat.AIOKafkaProducer(bootstrap_servers=broker.bootstrap_servers) as producer:
+            with pytest.raises(TypeError, match=r"pass list\(headers.items\(\)\)"):
+                await producer.send("t", b"x", headers={"h": b"v"})
+
+
 async def test_records_of_other_partitions_stay_for_later():
     with Broker(topics={"t": 2}) as broker:
         async with compat.AIOKafkaProducer(bootstrap_servers=broker.bootstrap_servers) as producer:

@@ -148,7 +148,12 @@ class Callbacks:
 
 
 def deadline_of(timeout: Any) -> float:
-    """The end of a wait of `timeout` seconds on the monotonic clock. Negative waits without end."""
+    """The end of a wait of `timeout` seconds on the monotonic clock. Negative waits without end.
+
+    Producers call `poll(0)` for each record: 0 takes no look at the clock, and the end is long past.
+    """
+    if timeout == 0:
+        return 0.0
     if isinstance(timeout, bool) or not isinstance(timeout, int | float):
         raise TypeError(f"must be real number, not {type(timeout).__name__}")
     return float("inf") if timeout < 0 else time.monotonic() + timeout

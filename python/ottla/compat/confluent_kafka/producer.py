@@ -41,6 +41,7 @@ class _State:
             is_watched=self.cluster.callbacks.are_watched,
         )
         self.cluster.pending = self.outbox.__len__
+        self._serve_events, self._serve_reports = self.cluster.callbacks.serve, self.outbox.serve
         self.transactions = Transactions(self.core, config)
         if self.core is not None and "error_cb" in config.callbacks:
             self.cluster.connect(timeout)
@@ -60,7 +61,7 @@ class _State:
 
         Returns: The number of callbacks that were called.
         """
-        return self.cluster.callbacks.serve() + self.outbox.serve()
+        return self._serve_events() + self._serve_reports()
 
     def wait(self, seconds: float) -> None:
         """Wait for something to serve, at most so long."""
@@ -150,12 +151,11 @@ class Producer(Handle, _ottla.ReportingProducer):
 
         Returns: The number of callbacks that were called.
         """
-        state = self.__open()
+        state = self.__state or self.__open()
         deadline = deadline_of(-1 if timeout is None else timeout)
         while True:
             served = state.serve()
-            left = deadline - time.monotonic()
-            if served or left <= 0:
+            if served or not deadline or (left := deadline - time.monotonic()) <= 0:
                 return served
             state.wait(left)
 

@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Final, Self
 
 from ottla import aio
 from ottla import errors as native
@@ -40,6 +40,7 @@ from ottla.compat.aiokafka.errors import (
 from ottla.compat.aiokafka.structs import ConsumerRecord, OffsetAndTimestamp, TopicPartition
 
 __all__ = ["AIOKafkaConsumer"]
+_NOT_STARTED: Final = "the consumer is not started: call start() first"
 
 
 class AIOKafkaConsumer:
@@ -271,8 +272,12 @@ class AIOKafkaConsumer:
         if self._closed:
             raise ConsumerStoppedError("the consumer is stopped")
         if self._reader.client is None:
-            raise IllegalStateError("the consumer is not started: call start() first")
+            raise IllegalStateError(_NOT_STARTED)
         return self._reader.client
+
+    def __check_started(self) -> None:
+        if self._fetcher is None and not self._closed:
+            raise IllegalStateError(_NOT_STARTED)
 
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
         """Read these partitions and no others.
@@ -618,8 +623,10 @@ class AIOKafkaConsumer:
 
         Raises:
             ConsumerStoppedError: The consumer is stopped, or was stopped meanwhile.
+            IllegalStateError: The consumer is not started.
             KafkaError: A partition or the group is not available.
         """
+        self.__check_started()
         wanted = self.__filter(partitions)
         reader = self._reader
         with reader.call():
@@ -647,9 +654,11 @@ class AIOKafkaConsumer:
 
         Raises:
             ConsumerStoppedError: The consumer is stopped.
+            IllegalStateError: The consumer is not started.
             ValueError: `max_records` is not positive.
             KafkaError: A partition or the group is not available.
         """
+        self.__check_started()
         wanted = self.__filter(partitions)
         if max_records is not None and (not isinstance(max_records, int) or max_records < 1):
             raise ValueError(f"`max_records` must be a positive Integer, and is {max_records!r}")

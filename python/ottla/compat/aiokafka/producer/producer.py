@@ -334,6 +334,8 @@ class AIOKafkaProducer:
         self.__check_transaction()
         key_bytes = checked("key", key if self._key_serializer is None else self._key_serializer(key))
         value_bytes = checked("value", value if self._value_serializer is None else self._value_serializer(value))
+        if isinstance(headers, Mapping):
+            raise TypeError("headers must be a list of pairs (str, bytes), not a dict: pass list(headers.items())")
         listed = list(headers) if headers else None
         self.__check_size(size_of(key_bytes, value_bytes, listed or ()))
         if partition is not None or key_bytes is None or not self._is_default_partitioner:
