@@ -37,6 +37,11 @@ def _faststream(broker: str) -> tuple[str, ...]:
     return tuple(f"{folder}/**/test_*.py" for folder in folders)
 
 
+def _opentelemetry(client: str, plugin: str) -> Suite:
+    package = f"opentelemetry-instrumentation-{client}"
+    return Suite(package, (f"instrumentation/{package}/tests/test_*.py",), plugin, _FUNCTION_LOOPS)
+
+
 # pytest-asyncio warns without it, and the suite makes warnings errors.
 _FUNCTION_LOOPS = ("-o", "asyncio_default_fixture_loop_scope=function")
 # FastStream's settings leave out tests that it calls slow.
@@ -50,10 +55,9 @@ SUITES = {
         "registry_below_confluent",
         (*_FUNCTION_LOOPS, "-o", "asyncio_mode=auto"),
     ),
-    # The serializers' tests need a schema registry.
     "confluent-integration": Suite(
         "confluent-kafka",
-        tuple(f"tests/integration/{folder}/test_*.py" for folder in ("admin", "consumer", "producer")),
+        tuple(f"tests/integration/{folder}/test_*.py" for folder in ("admin", "consumer", "producer", "serialization")),
         "ottla_below_confluent_cluster",
     ),
     "confluent-share": Suite(
@@ -68,6 +72,8 @@ SUITES = {
     "faststream-confluent": Suite(
         "faststream", _faststream("confluent"), "ottla_below_faststream_confluent", _SLOW_ONES_TOO
     ),
+    "opentelemetry-confluent": _opentelemetry("confluent-kafka", "ottla_below_confluent"),
+    "opentelemetry-aiokafka": _opentelemetry("aiokafka", "ottla_below_aiokafka_without_broker"),
 }
 
 

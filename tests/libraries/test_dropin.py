@@ -12,7 +12,8 @@ import ottla
 from ottla.testing import Registry
 from tests.libraries.environments import ROOT, python_of
 
-pytestmark = pytest.mark.real
+# Environments of large packages, and minutes: programs of the gate show the drop-ins each time.
+pytestmark = pytest.mark.nightly
 PROGRAMS = Path(__file__).parent / "dropin"
 # By program, the group of pyproject.toml that has its library.
 GROUPS = {

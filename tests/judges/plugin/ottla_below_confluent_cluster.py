@@ -10,7 +10,7 @@ import types
 import pytest
 from outcomes import *  # noqa: F403 the hooks
 
-from ottla.testing import Broker
+from ottla.testing import Broker, Registry
 
 # For comparisons: the suite on librdkafka itself.
 if os.environ.get("OTTLA_JUDGE_SIDE") != "theirs":
@@ -22,9 +22,13 @@ LOCKS = {f"group.share.{name}record.lock.duration.ms": 1000 for name in ("", "mi
 
 
 class KafkaCluster:
-    """The embedded broker with the methods of trivup's cluster that the tests call."""
+    """The embedded broker and registry with the methods of trivup's cluster that the tests call."""
 
-    def __init__(self, *, sasl_mechanism=None, sasl_users=None, **_):
+    def __init__(self, *, sasl_mechanism=None, sasl_users=None, with_sr=False, **_):
+        self.registry = Registry() if with_sr else None
+        if self.registry is not None:
+            self.registry.start()
+            self.sr = {"url": self.registry.url}
         config = {**LOCKS, "auto.create.topics.enable": True}
         self.sasl = None
         if sasl_mechanism is None:
@@ -49,6 +53,8 @@ class KafkaCluster:
 
     def stop(self, cleanup=True):
         self.broker.stop()
+        if self.registry is not None:
+            self.registry.stop()
 
 
 trivup = types.ModuleType("trivup")
