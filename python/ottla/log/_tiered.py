@@ -207,8 +207,8 @@ def _gap(at: TopicPartition, first: int, until: int) -> CorruptRecordError:
 def transactions(store: Store, folder: Folder) -> Transactions:
     """The transactions of the tiered part of a log, from indexes.
 
-    A segment holds only what comes before the next one's base. So the last tiered segment may be used in part: its
-    batches tell what is open there.
+    A segment holds only what comes before the next one's base. So the last tiered segment may be used in part:
+    then its batches are read to find what is open there.
 
     Args:
         store: Where they are.
