@@ -5,7 +5,6 @@ import os
 import socket
 import subprocess
 import sys
-import tarfile
 import time
 import venv
 from collections import Counter
@@ -103,30 +102,6 @@ def test_a_repeated_task_loses_nothing(master):
         # What the failed attempt sent is there twice; its task alone was repeated.
         assert set(batch.values()) == {1, 2}
         assert {value for value, times in batch.items() if times == 2} <= set(range(450))
-
-
-def test_an_archive_brings_ottla_to_executors(master, tmp_path):
-    """By `--archives`, to a Python that lacks it: what clusters need whose hosts have PySpark and pyarrow alone."""
-    address, environment = master
-    with tarfile.open(tmp_path / "site.tar.gz", "w:gz", compresslevel=1) as archive:
-        for package in ("ottla", "pyspark_ottla", "pyspark_ottla_log"):
-            archive.add(Path(ottla.__file__).parents[1] / package, package)
-    path = tmp_path / "python"
-    path.write_text(f'#!/bin/sh\nexec "${{OTTLA_PYTHON:-{sys.executable}}}" "$@"\n')
-    path.chmod(0o755)
-    submit = [Path(pyspark.__file__).parent / "bin" / "spark-submit", "--master", address]
-    submit += ["--archives", f"{tmp_path / 'site.tar.gz'}#site", "--conf", "spark.executorEnv.PYTHONPATH=site"]
-    with Broker(topics={"batch": 3}) as broker:
-        ran = subprocess.run(
-            [*map(str, submit), str(JOB), address, broker.bootstrap_servers],
-            env={**environment, "PYSPARK_PYTHON": str(path), "PYSPARK_DRIVER_PYTHON": sys.executable},
-            capture_output=True,
-            text=True,
-            timeout=300,
-            check=False,
-        )
-        assert ran.returncode == 0, ran.stderr[-3000:]
-        assert set(counted(broker, "batch")) == set(range(2000))
 
 
 def test_an_executor_without_ottla_says_where_to_install_it(master, python, tmp_path):
