@@ -1,11 +1,8 @@
 """format("ottla-log"): folders of the embedded broker, read beside the broker itself."""
 
-import base64
-import gzip
 import json
 import shutil
 import sys
-from pathlib import Path
 
 import pytest
 from pyspark.errors import PySparkException
@@ -23,7 +20,6 @@ from .starts import begun
 SPARKS_SOCKETS = "ignore:Exception ignored in. <socket.socket:pytest.PytestUnraisableExceptionWarning"
 pytestmark = [pytest.mark.timeout(180), pytest.mark.filterwarnings(SPARKS_SOCKETS)]
 SECRET = "hunter2-s3cret"
-CONFORMANCE = Path(__file__).parents[1] / "conformance"
 
 
 @pytest.fixture(scope="module")
@@ -183,28 +179,3 @@ def test_spark_finds_it_by_the_name_of_its_package():
     assert DefaultSource is OttlaLogDataSource
     assert DefaultSource.name() == "ottla-log"
     assert "pyspark_ottla_log" in sys.modules
-
-
-def test_tiered_segments(spark, tmp_path):
-    """The store of real Kafka, joined with its broker's folder: librdkafka's rows. Tasks need no RSA key."""
-    with gzip.open(CONFORMANCE / "tiered-3.9.1.jsonl.gz") as lines:
-        found = next(each for each in map(json.loads, lines) if each["mode"] == "encrypted-zstd")
-    for kind in ("store", "local"):
-        for name, data in found[kind].items():
-            path = tmp_path / kind / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(base64.b64decode(data))
-    keys = {name: tmp_path / f"{name}.pem" for name in found["keys"]}
-    for name, path in keys.items():
-        path.write_text(found["keys"][name])
-    options = {"privateKeyFiles": json.dumps({name: str(path) for name, path in keys.items()})}
-    whole = spark.read.format("ottla-log").options(remotePath=str(tmp_path / "store" / "pre"), **options)
-    for level in ("read_uncommitted", "read_committed"):
-        rows = whole.option("kafka.isolation.level", level).load(str(tmp_path / "local"))
-        assert sorted((r.partition, r.offset, bytes(r.value).decode()) for r in rows.collect()) == [
-            (partition, offset, value) for partition, offset, _, _, value in found[level]
-        ]
-    alone = spark.read.format("ottla-log").options(**options).load(str(tmp_path / "store" / "pre"))
-    assert 0 < alone.count() < len(found["read_uncommitted"])
-    with pytest.raises(PySparkException, match="encrypted with the RSA key 'first'"):
-        spark.read.format("ottla-log").load(str(tmp_path / "store" / "pre")).collect()
