@@ -66,7 +66,7 @@ def properties(mode: str, plugin: Path, work: Path) -> dict[str, str]:
 
 def make_keys(work: Path) -> None:
     for command in (
-        "genpkey -algorithm RSA -pkeyopt rsa_keygen_bits:3072 -out private.pem",
+        "genpkey -algorithm RSA -pkeyopt rsa_keygen_bits:2048 -out private.pem",
         "rsa -in private.pem -pubout -out public.pem",
     ):
         subprocess.run(["openssl", *command.split()], cwd=work, check=True, capture_output=True, timeout=60)

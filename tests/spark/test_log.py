@@ -117,6 +117,7 @@ def test_damage_is_told_where_it_is(read, folder, tmp_path):
         ({"kafka.isolation.level": "committed"}, "must be read_uncommitted or read_committed"),
         ({"maxBytesPerPartition": "0"}, "above 0"),
         ({"fsspec.secret": "{" + SECRET}, "option fsspec.secret begins like JSON"),
+        ({"privateKeyFiles": SECRET}, "option privateKeyFiles is a JSON object"),
     ],
     ids=str,
 )

@@ -10,7 +10,7 @@ from feast import KafkaSource
 from feast.data_format import AvroFormat, JsonFormat
 from feast.data_source import PushMode
 
-from ottla import Consumer, Decoder
+from ottla import Consumer, Decoder, TopicPartition
 from ottla.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -137,14 +137,14 @@ def _decoder(name: str, format_: Any) -> Decoder:
     )
 
 
-def _ends(consumer: Consumer, topic: str) -> dict[tuple[str, int], int]:
+def _ends(consumer: Consumer, topic: str) -> dict[TopicPartition, int]:
     """Where the partitions that have records end now."""
-    partitions = [(topic, number) for number in consumer.partitions_for(topic)]
+    partitions = [TopicPartition(topic, number) for number in consumer.partitions_for(topic)]
     begins, ends = consumer.beginning_offsets(partitions), consumer.end_offsets(partitions)
     return {at: ends[at] for at in partitions if ends[at] > begins[at]}
 
 
-def _has_read(consumer: Consumer, ends: Mapping[tuple[str, int], int]) -> bool:
+def _has_read(consumer: Consumer, ends: Mapping[TopicPartition, int]) -> bool:
     """Whether the partitions that this member has are read up to these offsets."""
     mine = consumer.assignment()
-    return bool(mine) and all(consumer.position(at) >= ends.get((at.topic, at.partition), 0) for at in mine)
+    return bool(mine) and all(consumer.position(at) >= ends.get(at, 0) for at in mine)

@@ -24,7 +24,7 @@ def open_segment(files: Files, path: str, tiered: Manifest | None) -> Iterator[R
     Args:
         files: Where it is.
         path: The file, or the object with its chunks.
-        tiered: The manifest of a tiered segment.
+        tiered: The manifest of a tiered segment, with its key.
 
     Raises:
         CorruptRecordError: The object has another size than its chunks together.
@@ -96,15 +96,15 @@ def read_index(files: Files, tiered: Manifest, name: str) -> bytes:
 
     Args:
         files: Where it is.
-        tiered: The segment's manifest.
+        tiered: The segment's manifest, with its key.
         name: The index's name in the manifest.
 
     Raises:
         CorruptRecordError: It is shorter than the manifest has it, or cannot be decrypted.
         FileNotFoundError: The object is gone.
     """
-    part = dict(tiered.indexes).get(name)
-    if part is None or part.size == 0:
+    part = tiered.index(name)
+    if part is None:
         return b""
     path = tiered.indexes_path
     with files.open(path) as reader:

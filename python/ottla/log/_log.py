@@ -133,12 +133,13 @@ class Log:
         # A segment holds nothing from the base of the one after it on.
         bases = [segment.base for segment in folder.segments[1:]]
         made: list[LogRange] = []
-        for segment, after in zip(folder.segments, [*bases, None], strict=True):
-            low, high = max(first, segment.base), until if after is None else min(until, after)
-            bounds = segment.base, known.last if after is None else after
-            size = known.size if after is None else segment.size
+        for listed, after in zip(folder.segments, [*bases, None], strict=True):
+            low, high = max(first, listed.base), until if after is None else min(until, after)
+            bounds = listed.base, known.last if after is None else after
+            size = known.size if after is None else listed.size
             if low >= high or size == 0:
                 continue
+            segment = self._unlocked(listed)
             aborted = tuple(span for span in known.aborted if span[1] < high and span[2] >= low)
             made += [
                 LogRange(
@@ -176,7 +177,13 @@ class Log:
         """The folder of a partition, with its tiered segments."""
         if self._store is None or at not in self._tiered:
             return self._folders[at]
-        return load(self._store.files, self._tiered[at], self._folders.get(at), self._store.keys)
+        return load(self._store.files, self._tiered[at], self._folders.get(at))
+
+    def _unlocked(self, segment: Segment) -> Segment:
+        """The segment with its key, if it is an encrypted one."""
+        if segment.tiered is None or self._store is None:
+            return segment
+        return replace(segment, tiered=segment.tiered.unlocked(self._store.keys))
 
     def _files_of(self, segment: Segment) -> Files:
         return self._files if segment.tiered is None or self._store is None else self._store.files
@@ -233,7 +240,7 @@ class Log:
 
     def _transactions(self, folder: Folder) -> _Known:
         """Where a partition ends before the first open transaction, and which were aborted."""
-        found = Transactions([], {}) if self._store is None else transactions(self._store.files, folder)
+        found = Transactions([], {}) if self._store is None else transactions(self._store, folder)
         begun = dict(found.begun)
         aborted: list[tuple[int, int, int]] = [*found.aborted]
         local = [segment for segment in folder.segments if segment.tiered is None]

@@ -35,18 +35,18 @@ class PrivateKeys:
 
         Raises:
             ArgumentError: The key of this name was not given, or it is another one.
-            ValueError: The text has another form.
         """
-        name, colon, encrypted = text.partition(":")
-        if not colon:
-            raise ValueError("dataKey has no colon behind the name of its key")
+        name, _, encrypted = text.partition(":")
         key = self._keys.get(name)
         if key is None:
             raise ArgumentError(
                 f"{shown(path)} is encrypted with the RSA key {name!r}: give its private key, as "
                 f"private_keys={{{name!r}: pem}}"
             )
-        found = _decrypted(base64.b64decode(encrypted, validate=True), key)
+        try:
+            found = _decrypted(base64.b64decode(encrypted, validate=True), key)
+        except ValueError:
+            found = None
         if found is None:
             raise ArgumentError(
                 f"the private key {name!r} does not decrypt {shown(path)}: it is another key than the brokers', or the "

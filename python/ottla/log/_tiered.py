@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 # The folder of a topic, with its id; in it one for each partition, with the manifests of segments.
 TOPIC = re.compile(r"([a-zA-Z0-9._-]{1,249})-([a-zA-Z0-9_-]{22})")
+# Manifests that are read at a time.
+THREADS = 8
 NUMBER = re.compile(r"[0-9]{1,10}")
 SEGMENT = re.compile(r"[0-9]{20}-[a-zA-Z0-9_-]{22}\.rsm-manifest")
 
@@ -119,7 +122,7 @@ def _partition(files: Files, topic: re.Match[str], places: Iterable[_Place]) -> 
             yield TieredFolder(TopicPartition(topic[1], int(place.name)), place.path, topic[2], manifests)
 
 
-def load(files: Files, tiered: TieredFolder, local: Folder | None, keys: PrivateKeys) -> Folder:
+def load(files: Files, tiered: TieredFolder, local: Folder | None) -> Folder:
     """Read the manifests of a partition, and join its segments with those of a broker's folder.
 
     The folder's segments are used from its first offset on, and before it those of the store.
@@ -128,10 +131,9 @@ def load(files: Files, tiered: TieredFolder, local: Folder | None, keys: Private
         files: The store.
         tiered: The partition there.
         local: The partition in the broker's folder.
-        keys: For segments that are encrypted.
 
     Raises:
-        ArgumentError: The folder is of another topic of this name, or a private key is missing.
+        ArgumentError: The folder is of another topic of this name.
         CorruptRecordError: A manifest is damaged, or offsets are missing between segments.
         NotFoundError: A broker deleted a segment meanwhile.
     """
@@ -141,12 +143,15 @@ def load(files: Files, tiered: TieredFolder, local: Folder | None, keys: Private
             f"{shown(local.path)} is of topic {at.topic} with the id {local.topic_id}, and {shown(tiered.path)} has "
             f"the id {tiered.topic_id}: the topic was deleted and created again, or they are of different clusters"
         )
-    found = []
-    for path in tiered.manifests:
+
+    def read(path: str) -> Manifest:
         try:
-            found.append(read_manifest(files, path, at, keys))
+            return read_manifest(files, path, at)
         except FileNotFoundError:
             raise gone(at, path) from None
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        found = list(pool.map(read, tiered.manifests))
     segments = [_segment(each) for each in _lineage(found)]
     if local is None:
         return Folder(at, tiered.path, tuple(segments), 0, tiered.topic_id)
@@ -199,17 +204,18 @@ def _gap(at: TopicPartition, first: int, until: int) -> CorruptRecordError:
     return error
 
 
-def transactions(files: Files, folder: Folder) -> Transactions:
+def transactions(store: Store, folder: Folder) -> Transactions:
     """The transactions of the tiered part of a log, from indexes.
 
-    A segment holds only what comes before the next one's base. So the last tiered segment may be used in part: its
-    batches tell what is open there.
+    A segment holds only what comes before the next one's base. So the last tiered segment may be used in part:
+    then its batches are read to find what is open there.
 
     Args:
-        files: The store.
+        store: Where they are.
         folder: The partition.
 
     Raises:
+        ArgumentError: A private key is missing.
         CorruptRecordError: An index or a segment is damaged.
         NotFoundError: A broker deleted a segment meanwhile.
     """
@@ -219,12 +225,15 @@ def transactions(files: Files, folder: Folder) -> Transactions:
         return Transactions([], {})
     local = next((segment for segment in folder.segments if segment.tiered is None), None)
     end = tiered[-1].end if local is None else min(local.base, tiered[-1].end)
+    files, keys = store.files, store.keys
     try:
-        aborted = {found for each in tiered for found in aborted_in(files, each) if found.marker < end}
-        if end == tiered[-1].end:
-            return Transactions(sorted(aborted), open_after(files, tiered[-1]))
-        begun = open_after(files, tiered[-2]) if len(tiered) > 1 else {}
-        for step in outline(files, at, _segment(tiered[-1]), is_last=False).steps:
+        indexed = [each.unlocked(keys) for each in tiered if each.index("transaction")]
+        aborted = {found for each in indexed for found in aborted_in(files, each) if found.marker < end}
+        last = tiered[-1].unlocked(keys)
+        if end == last.end:
+            return Transactions(sorted(aborted), open_after(files, last))
+        begun = open_after(files, tiered[-2].unlocked(keys)) if len(tiered) > 1 else {}
+        for step in outline(files, at, _segment(last), is_last=False).steps:
             if step.offset >= end:
                 break
             if step.committed is None:

@@ -6,10 +6,7 @@ import struct
 import sys
 import threading
 import time
-import warnings
 from pathlib import Path
-
-warnings.simplefilter("ignore")
 
 import pandas as pd
 import pyarrow as pa
