@@ -268,7 +268,9 @@ impl Request {
             // Without transactions there is nothing to hide.
             Request::ListOffsets(body) if version < 2 => body.isolation_level = 0,
             Request::FindCoordinator(body) if version < 4 => {
-                body.key = body.coordinator_keys.drain(..).next().unwrap_or_default();
+                if let Some(key) = body.coordinator_keys.drain(..).next() {
+                    body.key = key;
+                }
             }
             Request::LeaveGroup(body) if version < 3 => fit_old_leave(body),
             Request::OffsetFetch(body) if version < 8 => fit_old_offset_fetch(body, version),
@@ -283,8 +285,9 @@ impl Request {
 
 /// One member leaves, and has no instance id.
 fn fit_old_leave(body: &mut LeaveGroupRequest) {
-    let leaving = body.members.drain(..).next();
-    body.member_id = leaving.map(|member| member.member_id).unwrap_or_default();
+    if let Some(leaving) = body.members.drain(..).next() {
+        body.member_id = leaving.member_id;
+    }
 }
 
 /// Move the only group into the fields of old versions. Brokers that do not know `require_stable`

@@ -50,8 +50,8 @@ impl Verb for AnyRequest {
             None => (least..=most).collect(),
         };
         let mut refusal = None;
-        versions.retain(|version| match api::from_json(api, &fields, *version) {
-            Some(Ok(_)) => true,
+        versions.retain(|version| match encoded(api, &fields, *version) {
+            Some(Ok(())) => true,
             Some(Err(error)) => {
                 refusal = Some(error);
                 false
@@ -59,7 +59,7 @@ impl Verb for AnyRequest {
             None => false,
         });
         let (Some(least), Some(most)) = (versions.first(), versions.last()) else {
-            let why = refusal.map_or_else(String::new, |error| error.to_string());
+            let why = refusal.unwrap_or_default();
             return Err(wrong(format!("the message is no {api} request: {why}")));
         };
         let call = Raw {
@@ -70,6 +70,16 @@ impl Verb for AnyRequest {
         };
         admin.ask(call).await.map(|found| found.to_string())
     }
+}
+
+/// Whether a version has all fields of the message that are not at their defaults, or why not; `None` if no client sends the API.
+fn encoded(api: ApiKey, fields: &Value, version: i16) -> Option<Result<(), String>> {
+    let made = api::from_json(api, fields, version)?;
+    let made = made.map_err(|error| error.to_string());
+    Some(made.and_then(|request| {
+        let frame = request.encode(version, 0, "");
+        frame.map(|_| ()).map_err(|error| error.to_string())
+    }))
 }
 
 #[derive(Clone, Debug)]
