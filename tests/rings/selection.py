@@ -13,7 +13,7 @@ REAL_TOOLS = {"java", "javac", "mvn", "go", "cargo"}
 RINGS = ("gate", "real", "nightly", "install")
 
 # Tests collected by a whole run of the ring. A marker or a change of collection that hides more than 1 % of them is an error.
-COLLECTED = {"gate": 4022, "real": 819}
+COLLECTED = {"gate": 7590, "real": 922}
 MOST_HIDDEN = 0.01
 
 
