@@ -24,6 +24,9 @@ _ANY_FENCED = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
 _TYPED = re.compile(r"^    \$ (.*)$", re.MULTILINE)
 _SPAN = re.compile(r"`(ottla [^`\n]+)`")
 _ENDS = {"|", "&&", ";", "&", "||"}
+# What a shell completes is no command yet.
+_COMPLETED = "<TAB>"
+_ERRORS = re.compile(r" 2> *\S+")
 _REDIRECTS = {"<", ">", ">>", "<("}
 
 
@@ -59,7 +62,9 @@ def lines() -> Iterator[Line]:
 
 def commands(line: str) -> list[list[str]]:
     """The arguments of each `ottla` in a line of a shell, without redirections."""
-    words = shlex.shlex(line, posix=True, punctuation_chars=True)
+    if _COMPLETED in line:
+        return []
+    words = shlex.shlex(_ERRORS.sub("", line), posix=True, punctuation_chars=True)
     words.whitespace_split = True
     found: list[list[str]] = [[]]
     is_file = False

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from ottla import _ottla, cli
+from ottla.cli import settings
 
 PAGE = Path(__file__).parents[2] / "docs" / "command-line" / "flags.md"
 TOOLS = json.loads(Path(__file__).with_name("foreign_flags.json").read_text())
@@ -83,5 +84,5 @@ def test_ottla_takes_the_command(words, capsys):
     options = cli._parsed(words)
     known = {row["name"]: row["roles"] for row in _ottla.properties()}
     role = {"consume": "consumer", "produce": "producer"}.get(options.verb, "admin")
-    assert [name for name in cli.arguments.properties(options) if role not in known.get(name, ())] == []
+    assert [name for name in settings.properties(options) if role not in known.get(name, ())] == []
     assert capsys.readouterr() == ("", "")

@@ -205,4 +205,4 @@ def test_partitions_are_named_once(shell, line):
 
 @pytest.mark.parametrize("given", ["1767225600", "1767225600000", "1767225600000000000", "2026-01-01T00:00Z"])
 def test_a_number_is_seconds_milliseconds_or_nanoseconds(given):
-    assert times.moment(given).timestamp() == 1767225600
+    assert times.since(given).timestamp() == 1767225600

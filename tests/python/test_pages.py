@@ -9,7 +9,7 @@ ALL = pages()
 WITH_SPARK = [ROOT / "README.md", *(DOCS / "spark").rglob("*.md")]
 HERE = [page for page in ALL if page.shown and page.path not in WITH_SPARK]
 
-MOST_NOT_RUN = 28
+MOST_NOT_RUN = 30
 """Blocks that need what the tests have not, such as a cloud: add a reason, not a number, where that can be."""
 
 
