@@ -170,11 +170,11 @@ fn refused(
     operations: &impl Fn(&str) -> i32,
 ) -> MetadataResponseTopic {
     MetadataResponseTopic {
-        // As Kafka returns them, of a topic by name also where it does not exist.
-        topic_authorized_operations: asked
-            .name
-            .as_deref()
-            .map_or(operations::UNKNOWN, operations),
+        // As Kafka returns them: of a topic by name also where it does not exist, but not where it may not be described.
+        topic_authorized_operations: match &asked.name {
+            Some(name) if code != ErrorCode::TOPIC_AUTHORIZATION_FAILED => operations(name),
+            _ => operations::UNKNOWN,
+        },
         error_code: code.0,
         name: if version < FIRST_BY_ID {
             Some(asked.name.clone().unwrap_or_default())

@@ -89,7 +89,7 @@ fn metadata_shows_what_may_be_described_and_makes_what_may_be_created() {
         ]
     );
     assert!(some.topics[1].partitions.is_empty());
-    assert_eq!(some.topics[1].topic_authorized_operations, 0);
+    assert_eq!(some.topics[1].topic_authorized_operations, i32::MIN);
     bench.be("bob");
     assert!(bench.metadata(None).topics.is_empty());
     bench.be("root");
