@@ -118,7 +118,10 @@ fn what_was_read_before_a_partition_was_taken_away_is_still_known() {
         of_one.map(|read| (read.topic_id, read.end)).collect()
     };
     let before = reads(&script);
-    assert!(matches!(before[..], [(id, 15)] if id != ottla_protocol::Uuid::ZERO), "{before:?}");
+    assert!(
+        matches!(before[..], [(id, 15)] if id != ottla_protocol::Uuid::ZERO),
+        "{before:?}"
+    );
     // A group takes away what was deleted, and gives it back when it is there again.
     let now = script.now;
     script.engine.follow(now, Vec::new()).unwrap();
