@@ -509,9 +509,14 @@ def leaders_and_replicas(admin: ottla.Admin, bootstrap: str) -> Any:
 def log_dirs(admin: ottla.Admin, bootstrap: str) -> Any:
     topic = topic_of(admin, 2)
     fill(bootstrap, topic, 3)
-    ((node, dirs),) = admin.describe_log_dirs().items()
-    (folder,) = dirs
-    mine = [row for row in folder.replicas if row.topic == topic]
+
+    def look() -> tuple[int, ottla.LogDir, list[ottla.LogDirReplica]]:
+        ((node, (folder,)),) = admin.describe_log_dirs().items()
+        return node, folder, [row for row in folder.replicas if row.topic == topic]
+
+    # The broker makes the folder of the second partition, which nobody has used, in its own time.
+    until(lambda: len(look()[2]), 2)
+    node, folder, mine = look()
     replica = ottla.TopicPartitionReplica(topic, 0, node)
     missing = ottla.TopicPartitionReplica(topic, 9, node)
     places = admin.describe_replica_log_dirs([replica, missing])
