@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
     from tests.brokers.brokers import Cluster
 
-pytestmark = [REAL]
+# Two runs of a real broker, and what a busy one has not learned yet differs now and then; tools and scenes compare each time.
+pytestmark = [REAL, pytest.mark.nightly]
 
 CLIENTS = {"confluent-kafka": foreign_admin.of_confluent, "kafka-python": foreign_admin.of_kafka_python}
 # Steps of which only the texts of errors differ: they are the embedded broker's own.

@@ -7,7 +7,8 @@ import pytest
 import ottla
 from tests.libraries.environments import report
 
-pytestmark = pytest.mark.real
+# Its environment takes minutes, as those of Ray and Airflow.
+pytestmark = pytest.mark.nightly
 
 
 def test_features_of_a_topic(address, topic, tmp_path):
