@@ -13,16 +13,18 @@ build() {
     VIRTUAL_ENV=$root/.venv "$root/.venv/bin/maturin" build --strip --interpreter "$root/.venv/bin/python" --target-dir "$root/target" \
         --out "$root/$1" --profile "$2" -- -C link-arg=-Wl,--icf=all
 }
-case ${1:-release} in
+profile=${1:-release}
+case $profile in
 release) out=target/wheels ;;
 gate) out=target/wheels/gate ;;
+*) echo "usage: scripts/wheel.sh [gate]" >&2; exit 2 ;;
 esac
 rm -f $out/ottla-*
 .venv/bin/maturin sdist --out $out
-if [ "${1:-release}" = release ]; then
+if [ "$profile" = release ]; then
     sources=$(mktemp -d)
     trap 'rm -rf "$sources"' EXIT
     tar -xzf $out/ottla-*.tar.gz -C "$sources" --strip-components=1 --touch
     cd "$sources"
 fi
-build $out "${1:-release}"
+build $out "$profile"

@@ -85,14 +85,10 @@ def _decrypted(data: bytes, numbers: Any) -> bytes | None:
     first, seed, rest = block[0], block[1 : 1 + length], block[1 + length :]
     seed = _xor(seed, _mask(rest, length))
     rest = _xor(rest, _mask(seed, len(rest)))
-    label, _, key = rest[:length], *_split(rest[length:])
-    return key if first == 0 and label == HASH().digest() and key is not None and len(key) in AES_KEYS else None
-
-
-def _split(padded: bytes) -> tuple[bytes, bytes | None]:
-    """Zeros, and what follows the byte 1 behind them."""
-    zeros, one, key = padded.partition(b"\1")
-    return zeros, key if one and not zeros.strip(b"\0") else None
+    # After the label's hash: zeros, the byte 1, and the key.
+    zeros, _, key = rest[length:].partition(b"\1")
+    is_padded = first == 0 and rest[:length] == HASH().digest() and not zeros.strip(b"\0")
+    return key if is_padded and len(key) in AES_KEYS else None
 
 
 def _mask(seed: bytes, length: int) -> bytes:
