@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 # Tests write records of any age; Kafka deletes what is older than seven days when it looks, every five minutes. In hours, as
 # releases before 0.11 know no retention without an end.
 KEPT = {"log.retention.hours": "876000"}
+# The same for the embedded broker.
+EMBEDDED_KEPT = {"log.retention.ms": 876_000 * 3_600_000}
 # Seconds in which a start has to succeed. Beside compilers a broker had a twentieth of a core, and was not up within 90.
 START = 180.0
 

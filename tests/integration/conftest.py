@@ -19,7 +19,7 @@ import pytest
 import ottla
 from ottla.testing import Broker
 from tests.brokers import tokens
-from tests.brokers.running import running
+from tests.brokers.running import EMBEDDED_KEPT, running
 from tests.brokers.shared import shared
 from tests.integration.peers import franz
 from tests.integration.peers.aio_kafka import AioKafka
@@ -206,10 +206,10 @@ def new_topic() -> Callable[..., str]:
 def embedded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Bootstrap address of the embedded broker: in this process, in memory and on a folder, and as `ottla broker`."""
     if request.param == "process":
-        yield from broker_process()
+        yield from broker_process(*(f"--config={name}={value}" for name, value in EMBEDDED_KEPT.items()))
         return
     folder = tmp_path_factory.mktemp("embedded") if request.param == "folder" else None
-    with Broker(data_dir=folder) as broker:
+    with Broker(data_dir=folder, config=EMBEDDED_KEPT) as broker:
         yield broker.bootstrap_servers
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ottla.testing import Broker
+from tests.brokers.running import EMBEDDED_KEPT
 from tests.integration import foreign_admin
 from tests.integration.conftest import REAL
 from tests.integration.foreign_admin import without_texts
@@ -55,7 +56,7 @@ def test_admin_clients_get_the_same(client: str, start_kafka: Callable[..., Clus
     bootstrap = cluster.st["bootstrap"]["PLAINTEXT"]
     foreign_admin.fill(bootstrap)
     real = foreign_admin.run(bootstrap, steps)
-    with Broker(config={"auto.create.topics.enable": False}) as broker:
+    with Broker(config={"auto.create.topics.enable": False, **EMBEDDED_KEPT}) as broker:
         foreign_admin.fill(broker.bootstrap_servers)
         embedded = foreign_admin.run(broker.bootstrap_servers, steps)
         known = set(foreign_admin.properties(broker.bootstrap_servers))

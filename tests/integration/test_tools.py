@@ -8,6 +8,7 @@ import pytest
 
 import ottla
 from ottla.testing import Broker
+from tests.brokers.running import EMBEDDED_KEPT
 from tests.integration import tools
 from tests.integration.conftest import REAL
 
@@ -44,7 +45,7 @@ def printed(bootstrap: str, folder: Path) -> dict[str, tuple[int, str]]:
 def test_tools_print_the_same(start_kafka: Callable[..., Cluster], tmp_path: Path) -> None:
     cluster = start_kafka(config={"auto.create.topics.enable": "false"})
     real = printed(cluster.st["bootstrap"]["PLAINTEXT"], tmp_path / "real")
-    with Broker(config={"auto.create.topics.enable": False}) as broker:
+    with Broker(config={"auto.create.topics.enable": False, **EMBEDDED_KEPT}) as broker:
         embedded = printed(broker.bootstrap_servers, tmp_path / "embedded")
     assert len(real) == len(tools.commands(tmp_path / "real", 1))
     assert {name: found[0] for name, found in embedded.items()} == {name: found[0] for name, found in real.items()}

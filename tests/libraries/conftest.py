@@ -6,12 +6,13 @@ import pytest
 
 import ottla
 from ottla.testing import Broker
+from tests.brokers.running import EMBEDDED_KEPT
 from tests.libraries.topics import START, fill
 
 
 @pytest.fixture(scope="session")
 def address():
-    with Broker(config={"auto.create.topics.enable": False}) as broker:
+    with Broker(config={"auto.create.topics.enable": False, **EMBEDDED_KEPT}) as broker:
         yield broker.bootstrap_servers
 
 

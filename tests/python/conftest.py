@@ -12,6 +12,7 @@ import pytest
 import ottla
 from ottla import aio
 from ottla.testing import Broker
+from tests.brokers.running import EMBEDDED_KEPT
 from tests.pace import patience
 from tests.python.decoding import FakeRegistry, Sender
 from tests.python.loops import new_loop
@@ -144,7 +145,7 @@ def api(request: pytest.FixtureRequest) -> Iterator[Api]:
 
 @pytest.fixture(scope="session")
 def _broker() -> Iterator[Broker]:
-    with Broker(config={"auto.create.topics.enable": False}) as broker:
+    with Broker(config={"auto.create.topics.enable": False, **EMBEDDED_KEPT}) as broker:
         yield broker
 
 

@@ -9,6 +9,7 @@ import pytest
 from ottla.testing import Broker
 from tests.admin.outcomes import kept, outcome
 from tests.admin.scenes import SCENES
+from tests.brokers.running import EMBEDDED_KEPT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,8 +25,7 @@ def scene_broker() -> Iterator[str]:
     config = {
         "auto.create.topics.enable": False,
         "group.initial.rebalance.delay.ms": 0,
-        # As tests.brokers.running sets it for real brokers, in hours.
-        "log.retention.ms": 876_000 * 3_600_000,
+        **EMBEDDED_KEPT,
     }
     with Broker(config=config) as broker:
         yield broker.bootstrap_servers

@@ -13,6 +13,7 @@ import ottla
 from ottla.cli import filters, windows
 from ottla.cli.formats import template
 from ottla.testing import Broker
+from tests.brokers.running import EMBEDDED_KEPT
 from tests.python.shell import run
 
 NOW = 1_800_000_000.0
@@ -23,7 +24,7 @@ BEGIN = 1_700_000_000_000
 
 @pytest.fixture(scope="module")
 def broker():
-    config = {"group.initial.rebalance.delay.ms": "0"}
+    config = {"group.initial.rebalance.delay.ms": "0", **EMBEDDED_KEPT}
     topics = {"times": 1, "two": 2, "json": 1, "empty": 2, "bytes": 1, "other": 1}
     with Broker(topics=topics, config=config) as running:
         with ottla.Producer(running.bootstrap_servers) as producer:

@@ -12,6 +12,7 @@ import pytest
 
 from ottla.compat.confluent_kafka.property_table import UNSUPPORTED, WITHOUT_EFFECT
 from ottla.testing import Broker
+from tests.brokers.running import EMBEDDED_KEPT
 
 pytest.importorskip("confluent_kafka")
 PROGRAMS = Path(__file__).parent / "confluent_programs"
@@ -22,7 +23,7 @@ PATIENCE = 120
 @pytest.fixture(scope="module")
 def servers():
     topics = {f"{name}-{side}": 3 for name in NAMES for side in ("theirs", "ours")}
-    with Broker(topics=topics, super_users=["ANONYMOUS"]) as broker:
+    with Broker(topics=topics, super_users=["ANONYMOUS"], config=EMBEDDED_KEPT) as broker:
         yield broker.bootstrap_servers
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+import ottla
 from ottla.testing import Broker
 from tests.python.conftest import PATIENCE
 
@@ -87,6 +88,13 @@ def test_a_broker_lasts_as_long_as_its_scope(fixture: str, scope: str, tmp_path:
     for begin in range(0, 16, of_a_scope):
         assert len(set(addresses[begin : begin + of_a_scope])) == of_a_scope
     assert {len(nodes) for _, _, nodes in rows} == {2}
+
+
+def test_a_broker_that_tests_share_keeps_old_records(ottla_broker: Broker) -> None:
+    with ottla.Admin(ottla_broker.bootstrap_servers) as admin:
+        admin.create_topics([ottla.NewTopic("old", 1)])
+        (of_topic,) = admin.describe_configs([("TOPIC", "old")]).values()
+    assert {entry.name: entry.value for entry in of_topic}["retention.ms"] == "-1"
 
 
 def took(work: Callable[[], object]) -> float:

@@ -23,6 +23,7 @@ import ottla
 from ottla.log import _folders, _outline, _range, open_log, read_log
 from ottla.log._files import shown
 from ottla.testing import Broker
+from tests.brokers.running import EMBEDDED_KEPT
 
 CORPUS = Path(__file__).parents[1] / "conformance" / "records-4.4.0.jsonl.gz"
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
@@ -83,7 +84,7 @@ class Folder(NamedTuple):
 def folder(tmp_path_factory):
     """Topics of a broker that has ended: one of several partitions and segments, one with transactions."""
     path = tmp_path_factory.mktemp("log")
-    with Broker(data_dir=path) as broker:
+    with Broker(data_dir=path, config=EMBEDDED_KEPT) as broker:
         bootstrap = broker.bootstrap_servers
         with ottla.Admin(bootstrap) as admin:
             small = {"segment.bytes": "8000", "index.interval.bytes": "1000"}

@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 from tests.brokers import archives, tokens
 from tests.brokers.brokers import QUICK
 from tests.brokers.jars import maven
+from tests.brokers.running import EMBEDDED_KEPT
 from tests.rings.results import HUNG
 from tests.waiting import wait_for_end
 
@@ -151,7 +152,7 @@ def spark(tmp_path_factory, archived):
 @pytest.fixture(scope="session")
 def broker():
     """An embedded broker for all tests; each makes topics of its own."""
-    with ottla.testing.Broker() as broker:
+    with ottla.testing.Broker(config=EMBEDDED_KEPT) as broker:
         yield broker
 
 

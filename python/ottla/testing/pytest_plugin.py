@@ -23,10 +23,11 @@ if TYPE_CHECKING:
 def _broker(scope: Literal["function", "class", "module", "session"], name: str) -> Callable[[], Iterator[Broker]]:
     @pytest.fixture(scope=scope, name=name)
     def ottla_broker() -> Iterator[Broker]:
-        """An embedded broker without security; `.bootstrap_servers` is its address."""
+        """An embedded broker without security that keeps records of any age; `.bootstrap_servers` is its address."""
         from ottla.testing import Broker
 
-        with Broker() as broker:
+        # By default it deletes what is older than seven days, as Kafka does, and tests may give any time.
+        with Broker(config={"log.retention.ms": -1}) as broker:
             yield broker
 
     return ottla_broker
