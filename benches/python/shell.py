@@ -87,7 +87,7 @@ def measure(command: str) -> tuple[float, float]:
 def ways(broker: Broker, folder: Path, records: int, ottla: str) -> list[Way]:
     """All ways of all tasks."""
     servers, lines = broker.bootstrap, folder / "lines"
-    for name, program in (("json.py", FROM_JSON), ("tabs.py", FROM_TABS)):
+    for name, program in (("from_json.py", FROM_JSON), ("from_tabs.py", FROM_TABS)):
         (folder / name).write_text(program)
     line = "v" * (SIZE - 8)
     with lines.open("w") as out:
@@ -102,8 +102,8 @@ def ways(broker: Broker, folder: Path, records: int, ottla: str) -> list[Way]:
         Way("produce", "ottla", f"{ottla} produce -b {servers} -t written <{lines}"),
         Way("produce", "kcat", f"{kcat} -P -t written {WRITES} <{lines}"),
         Way("to Parquet", "ottla", f"{ours} --format parquet --columns offset,key,value -O {folder}/ours.parquet"),
-        Way("to Parquet", "kcat, JSON, Python", f"{read} -J | {python}/json.py {folder}/json.parquet"),
-        Way("to Parquet", "kcat, tabs, pyarrow", f"{read} -f '{TABS}' | {python}/tabs.py {folder}/tabs.parquet"),
+        Way("to Parquet", "kcat, JSON, Python", f"{read} -J | {python}/from_json.py {folder}/json.parquet"),
+        Way("to Parquet", "kcat, tabs, pyarrow", f"{read} -f '{TABS}' | {python}/from_tabs.py {folder}/tabs.parquet"),
     ]
 
 

@@ -141,6 +141,23 @@ _Step: TypeAlias = tuple[int, int, bool | None]
 def outline_log(data: bytes, left: int, limit: int) -> tuple[int, int | None, int, list[_Step], bool, str | None]: ...
 
 @final
+class Lines:
+    """Lines of a file, without their ends: a column of bytes for `send_many`.
+
+    A line ends with LF or CR LF; any other CR belongs to it.
+    """
+    def __new__(cls, data: bytes) -> Self: ...
+    def __len__(self) -> int: ...
+    @property
+    def longest(self) -> int:
+        """The bytes of the longest line."""
+    def to_list(self) -> list[bytes | None]:
+        """The lines as a list of `bytes`."""
+    def __arrow_c_array__(self, requested_schema: Any = None) -> Any: ...
+
+def joined_values(batch: Batch, separator: bytes, rows: Sequence[int] | None = None) -> bytes: ...
+
+@final
 class LogDecoder:
     def __new__(
         cls,

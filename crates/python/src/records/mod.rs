@@ -4,6 +4,7 @@ pub(crate) mod arrow;
 pub(crate) mod batch;
 pub(crate) mod decoder;
 pub(crate) mod encoding;
+pub(crate) mod lines;
 pub(crate) mod log;
 pub(crate) mod memory;
 pub(crate) mod table;

@@ -15,11 +15,12 @@ from dataclasses import dataclass
 from typing import IO, Any
 
 from ottla import Record
-from ottla.cli.formats.raw import MANY
 from ottla.cli.formats.rows import Rows
 from ottla.cli.readable import readable
 from ottla.errors import ArgumentError
 
+# Records after which pyarrow, whose import takes a while, is worth it.
+MANY = 200_000
 FIELDS = ("topic", "partition", "offset", "timestamp", "key", "value", "headers")
 # The letters that JSON escapes, of which Arrow replaces only the two frequent ones.
 CONTROL = r"[\x00-\x1f]"

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import IO, Any
 
+from ottla import _ottla
 from ottla.cli import signals
 from ottla.cli.formats.envelope import Parsed, parse
 from ottla.errors import ArgumentError
@@ -50,6 +51,29 @@ class Table:
     table: Any
 
 
+@dataclass
+class Values:
+    """Lines that are values.
+
+    Attributes:
+        first: The number of the first line, from 1 up.
+        lines: The lines.
+        position: Bytes of the input that were read with these.
+    """
+
+    first: int
+    lines: _ottla.Lines
+    position: int
+
+    def numbers(self) -> range:
+        """The number of each line."""
+        return range(self.first, self.first + len(self.lines))
+
+    def records(self) -> Records:
+        """The same line by line."""
+        return Records([*self.numbers()], self.lines.to_list(), position=self.position)
+
+
 class Lines:
     """Reads the lines of a file in chunks. A line ends with LF or CR LF; any other CR belongs to it.
 
@@ -64,15 +88,23 @@ class Lines:
         self._between = between
         self.position = 0
 
-    def chunks(self) -> Iterator[list[bytes]]:
-        """The lines that are there, without their ends."""
+    def columns(self) -> Iterator[_ottla.Lines]:
+        """The lines that are there."""
         rest = b""
         while data := self._next():
-            *lines, rest = (rest + data).split(b"\n") if b"\n" in data else [rest + data]
-            if lines:
-                yield _without_returns(lines)
+            end = data.rfind(b"\n") + 1
+            if end:
+                yield _ottla.Lines(rest + data[:end])
+                rest = b""
+            rest += data[end:]
         if rest:
-            yield [rest]
+            # With this end, a CR that it has is its own.
+            yield _ottla.Lines(rest + b"\r\n")
+
+    def chunks(self) -> Iterator[list[bytes]]:
+        """The lines that are there, as bytes."""
+        for lines in self.columns():
+            yield lines.to_list()
 
     def _next(self) -> bytes:
         with self._between.waiting():
@@ -81,19 +113,20 @@ class Lines:
         return data
 
 
-def _without_returns(lines: list[bytes]) -> list[bytes]:
-    return [line[:-1] if line.endswith(b"\r") else line for line in lines]
+def lines_as_values(lines: Lines) -> Iterator[Values]:
+    """Each line as a value."""
+    first = 1
+    for chunk in lines.columns():
+        yield Values(first, chunk, lines.position)
+        first += len(chunk)
 
 
-def lines_as_values(lines: Lines, separator: bytes | None) -> Iterator[Records]:
-    """Each line as a value, or as a key and a value with a separator between them."""
+def lines_with_keys(lines: Lines, separator: bytes) -> Iterator[Records]:
+    """Each line as a key and a value with a separator between them, or as a value if it has none."""
     number = 0
     for chunk in lines.chunks():
         numbers = list(range(number + 1, number + len(chunk) + 1))
         number += len(chunk)
-        if separator is None:
-            yield Records(numbers, list(chunk), position=lines.position)
-            continue
         parts = [line.partition(separator) for line in chunk]
         values: list[bytes | None] = [after if found else before for before, found, after in parts]
         keys: list[bytes | None] = [before if found else None for before, found, _ in parts]

@@ -13,7 +13,7 @@ import ottla
 from ottla.cli import settings, signals, streams
 from ottla.cli.produce import inputs
 from ottla.cli.produce.encoding import Encoding
-from ottla.cli.produce.inputs import Records, Table
+from ottla.cli.produce.inputs import Records, Table, Values
 from ottla.cli.produce.sending import PATIENCE, Fixed, Rate, Sender
 from ottla.cli.progress import Progress
 from ottla.errors import ArgumentError
@@ -54,7 +54,7 @@ def send(topic: str | None, options: argparse.Namespace) -> None:
 
 
 def _send_all(
-    sender: Sender, parts: Iterator[Records | Table], between: signals.Between, options: argparse.Namespace
+    sender: Sender, parts: Iterator[Records | Table | Values], between: signals.Between, options: argparse.Namespace
 ) -> None:
     rate = Rate(options.rate, between)
     progress = Progress(_size(options), on_terminal=not options.report)
@@ -64,8 +64,11 @@ def _send_all(
                 if isinstance(part, Table):
                     sender.send_table(part)
                     continue
-                for records in rate.parts(part):
-                    sender.send(records)
+                if isinstance(part, Values) and options.rate is None:
+                    sender.send_values(part)
+                else:
+                    for records in rate.parts(part.records() if isinstance(part, Values) else part):
+                        sender.send(records)
                 progress.at(part.position)
     except (OSError, KeyboardInterrupt):
         # A command that was stopped must end soon.
@@ -83,7 +86,7 @@ def _send_all(
 
 def _read(
     file: Any, options: argparse.Namespace, between: signals.Between, encoding: Encoding
-) -> Iterator[Records | Table]:
+) -> Iterator[Records | Table | Values]:
     """The input in parts, without what is ignored, and encoded."""
     ignored = set(options.ignore)
     if options.format in TABLES:
@@ -92,12 +95,15 @@ def _read(
             chosen = Table(table.first, table.table.select(named))
             yield encoding.table(chosen, str(options.chosen)) if encoding.active else chosen
         return
-    for records in _records(file, options, between):
-        found = inputs.without(records, ignored)
+    for part in _records(file, options, between):
+        if isinstance(part, Values):
+            yield part
+            continue
+        found = inputs.without(part, ignored)
         yield encoding.records(found, str(options.chosen)) if encoding.active else found
 
 
-def _records(file: Any, options: argparse.Namespace, between: signals.Between) -> Iterator[Records]:
+def _records(file: Any, options: argparse.Namespace, between: signals.Between) -> Iterator[Records] | Iterator[Values]:
     if options.null_value:
         return iter([Records([1], [None])])
     if options.template is not None:
@@ -107,7 +113,9 @@ def _records(file: Any, options: argparse.Namespace, between: signals.Between) -
         return inputs.envelopes(lines)
     if options.format == "json-values":
         return inputs.json_values(lines)
-    return inputs.lines_as_values(lines, options.key_separator)
+    if options.key_separator is not None:
+        return inputs.lines_with_keys(lines, options.key_separator)
+    return inputs.lines_as_values(lines)
 
 
 def _check(topic: str | None, options: argparse.Namespace) -> None:

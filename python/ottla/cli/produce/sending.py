@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import ottla
 from ottla.cli import settings, signals, streams
-from ottla.cli.produce.inputs import Records, Table
+from ottla.cli.produce.inputs import Records, Table, Values
 from ottla.errors import ArgumentError
 
 # As many records are worth a call for all of them.
@@ -89,6 +89,21 @@ class Sender:
                 raise error
         self._send_all(records)
 
+    def send_values(self, values: Values) -> None:
+        """Send lines as values.
+
+        Raises:
+            KafkaError: As `send`.
+        """
+        topic = self._fixed.topic
+        is_plain = self._fixed == Fixed(topic)
+        if topic is None or not is_plain or len(values.lines) <= FEW or values.lines.longest >= LARGE:
+            self.send(values.records())
+            return
+        deliveries = self._producer.send_many(topic, values.lines)
+        self._pending.append((values.numbers(), topic, (deliveries, None)))
+        self._take_done()
+
     def send_table(self, table: Table) -> None:
         """Send the rows of a table.
 
@@ -122,7 +137,8 @@ class Sender:
     def _send_all(self, records: Records) -> None:
         if self._fixed.tombstones:
             records.values = [value or None for value in records.values]
-        large = len(records.values) <= FEW or max(len(value or b"") for value in records.values) >= LARGE
+        longest = max(map(len, filter(None, records.values)), default=0)
+        large = len(records.values) <= FEW or longest >= LARGE
         topics = {self._fixed.topic or each.topic for each in records.parsed or ()} or {self._fixed.topic}
         if large or len(topics) > 1 or None in topics:
             self._send_each(records)
@@ -184,7 +200,8 @@ class Sender:
             return
         deliveries, topics = handle
         try:
-            partitions, offsets = deliveries.result(0, check=False)
+            errors = {} if deliveries.exception(0) is None else deliveries.errors
+            partitions, offsets = ((), ()) if self._report is None else deliveries.result(0, check=False)
         except ottla.KafkaError as error:
             # Some results are not known: the records count as not sent.
             if not self._goes_on:
@@ -192,12 +209,10 @@ class Sender:
             self.failed += len(numbers)
             streams.print_error(f"ottla: {self._unit} {numbers[0]} or later: {error}")
             return
-        errors = {} if all(offset >= 0 for offset in offsets) else deliveries.errors
         self.sent += len(numbers) - len(errors)
-        if self._report is not None:
-            for row, (partition, offset) in enumerate(zip(partitions, offsets, strict=True)):
-                if row not in errors:
-                    self._report(topic or topics[row], partition, offset)
+        for row, (partition, offset) in enumerate(zip(partitions, offsets, strict=True)):
+            if row not in errors:
+                self._report(topic or topics[row], partition, offset)
         for row, failure in sorted(errors.items()):
             with self._naming(numbers[row]):
                 raise failure
