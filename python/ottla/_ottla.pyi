@@ -151,7 +151,7 @@ class Lines:
     @property
     def longest(self) -> int:
         """The bytes of the longest line."""
-    def to_list(self) -> list[bytes | None]:
+    def to_list(self) -> list[bytes]:
         """The lines as a list of `bytes`."""
     def __arrow_c_array__(self, requested_schema: Any = None) -> Any: ...
 

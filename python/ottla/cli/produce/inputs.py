@@ -71,7 +71,7 @@ class Values:
 
     def records(self) -> Records:
         """The same line by line."""
-        return Records([*self.numbers()], self.lines.to_list(), position=self.position)
+        return Records([*self.numbers()], [*self.lines.to_list()], position=self.position)
 
 
 class Lines:
