@@ -6,7 +6,7 @@ import base64
 import operator
 import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal, NamedTuple, Self, TypeAlias
@@ -140,12 +140,15 @@ class NewTopic:
         partitions: Its number of partitions; -1 takes the broker's default.
         replication: Replicas of each partition; -1 takes the broker's default.
         config: Properties of the topic by Kafka's names, such as `{"retention.ms": 3600000}`.
+        assignments: The ids of the brokers of each partition, the preferred leader first; None lets the controller
+            choose. `partitions` and `replication` are left out beside it.
     """
 
     name: str
     partitions: int = 1
     replication: int = -1
     config: Mapping[str, str | int | bool] | None = field(default=None, hash=False)
+    assignments: Sequence[Sequence[int]] | None = field(default=None, hash=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,6 +86,31 @@ def create_partitions(admin: ottla.Admin, bootstrap: str) -> Any:
 
 
 @scene
+def create_assigned_topics(admin: ottla.Admin, bootstrap: str) -> Any:
+    """The program says which brokers have the replicas."""
+    node = admin.describe_cluster().nodes[0].id
+    topic = new("assigned")
+    admin.create_topics([ottla.NewTopic(topic, assignments=[[node], [node]])])
+
+    def refused(*assignments: list[int]) -> Any:
+        return refusal(admin.create_topics, [ottla.NewTopic(new("assigned"), assignments=assignments)])
+
+    described = until(lambda: [list(at.replicas) == [node] for at in partitions(admin, topic)], [True] * 2)
+    return {
+        "replicas": described,
+        "no broker": refused([77], [node]),
+        "twice": refused([node, node]),
+        "unequal": refused([node], [node, 77]),
+        "none": refused([node], []),
+    }
+
+
+def partitions(admin: ottla.Admin, topic: str) -> list[ottla.PartitionInfo]:
+    """Those of a topic."""
+    return list(admin.describe_topics([topic])[topic].partitions)
+
+
+@scene
 def delete_records(admin: ottla.Admin, bootstrap: str) -> Any:
     topic = topic_of(admin, 2)
     fill(bootstrap, topic, 10)

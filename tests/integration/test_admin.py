@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import TYPE_CHECKING
 
 import pytest
@@ -157,12 +158,29 @@ def test_a_plan_is_carried_out_and_its_throttle_ends(start_kafka: Callable[..., 
         wait_until(lambda: {row.state for row in admin.verify_reassignment(plan)} == {"done"}, "the plan is done")
 
         def throttles() -> set[str]:
-            found = admin.describe_configs([("TOPIC", "planned"), ("BROKER", "1"), ("BROKER", "2")])
+            topics = [("TOPIC", name) for name in admin.list_topics()]
+            found = admin.describe_configs([*topics, ("BROKER", "1"), ("BROKER", "2")])
             rows = [row for rows in found.values() for row in rows if "throttled" in row.name]
             return {row.name for row in rows if row.source.startswith("DYNAMIC")}
 
         wait_until(lambda: not throttles(), "no throttle is left")
         assert admin.plan_reassignment("planned").moves == []
+
+        # Brokers have one throttle for all moves: it stays while any other plan moves.
+        admin.create_topics([ottla.NewTopic("slow", assignments=[[1]]), ottla.NewTopic("quick", assignments=[[1]])])
+        with ottla.Producer(bootstrap) as producer:
+            for _ in range(5):
+                producer.send("slow", random.randbytes(900_000)).result(30)
+        slow, quick = (admin.plan_reassignment(name, brokers=[2]) for name in ("slow", "quick"))
+        admin.start_reassignment(slow, throttle=20_000)
+        admin.start_reassignment(quick)
+        wait_until(lambda: {row.state for row in admin.verify_reassignment(quick)} == {"done"}, "the empty one is done")
+        assert {row.state for row in admin.verify_reassignment(slow)} == {"moving"}
+        assert "follower.replication.throttled.rate" in throttles()
+        admin.alter_partition_reassignments({ottla.TopicPartition("slow", 0): None})
+        wait_until(
+            lambda: admin.verify_reassignment(slow) and not throttles(), "nothing moves, and nothing is throttled"
+        )
 
 
 def test_what_an_old_broker_does_not_do(start_kafka: Callable[..., Cluster]) -> None:

@@ -102,3 +102,18 @@ def test_tokens_are_objects_with_pairs_for_principals(api):
             assert api(admin.renew_delegation_token(token, 600)) <= token.ends
             assert api(admin.expire_delegation_token(token.hmac)) <= token.ends
             assert api(admin.describe_delegation_tokens()) == []
+
+
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ({"assignments": []}, "assignments are empty"),
+        ({"assignments": [[1], [1]], "partitions": 3}, "partitions is 3, and assignments have the brokers of 2"),
+        ({"assignments": [[1], [1]], "replication": 1}, "replication is given beside assignments"),
+    ],
+)
+def test_a_topic_has_assignments_or_numbers(fields, told):
+    with Broker() as broker, ottla.Admin(broker.bootstrap_servers) as admin:
+        with pytest.raises(ottla.errors.ArgumentError, match=f"topic t: {told}"):
+            admin.create_topics([ottla.NewTopic("t", **fields)])
+        assert admin.list_topics() == []

@@ -1,6 +1,7 @@
 """`ottla ingest`: what stands in the table, whatever happens on the way. Tables are read with pyarrow, and not with Spark."""
 
 import io
+import json
 import os
 import re
 import signal
@@ -16,6 +17,7 @@ import pyarrow.dataset as ds
 import pytest
 
 import ottla
+from ottla import cli
 from ottla.errors import ConfigError
 from ottla.spark import ingest
 from ottla.spark.ingest.batches import Batches
@@ -544,4 +546,20 @@ def test_the_command_ends_well_by_ctrl_c(job):
     assert code == 0, text
     assert "job: stopped after 30 records in 1 batch into parquet " in text
     assert "Traceback" not in text
+    assert job.numbers() == list(range(30))
+
+
+def test_a_program_reads_the_outcome_as_json(job, capsysbinary):
+    job = job()
+    job.produce(30)
+    file = job.folder / "job.toml"
+    file.write_text(job.text())
+    assert cli.main(["ingest", str(file), "--format", "json"]) in (None, 0)
+    told = json.loads(capsysbinary.readouterr().out)
+    # In the envelope that every command has.
+    (row,) = told["items"]
+    assert row["name"] == "job"
+    assert row["table"].endswith(f"{job.folder}/table")
+    figures = {name: row[name] for name in ("records", "batches", "bad", "stopped")}
+    assert figures == {"records": 30, "batches": 1, "bad": 0, "stopped": False}
     assert job.numbers() == list(range(30))

@@ -498,6 +498,7 @@ async fn what_a_broker_refuses_or_does_not_know_is_said() {
         partitions: 1,
         replication: -1,
         config: BTreeMap::new(),
+        assignments: None,
     };
     let call = CreateTopics {
         topics: vec![topic],

@@ -60,8 +60,8 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<records::encoding::TypedEncoder>()?;
     module.add_function(wrap_pyfunction!(bridge::errors::error_kinds, module)?)?;
     module.add_class::<bridge::events::EventQueue>()?;
+    module.add_class::<records::lines::JoinedValues>()?;
     module.add_class::<records::lines::Lines>()?;
-    module.add_function(wrap_pyfunction!(records::lines::joined_values, module)?)?;
     module.add_class::<records::log::LogDecoder>()?;
     module.add_function(wrap_pyfunction!(records::log::outline_log, module)?)?;
     module.add_function(wrap_pyfunction!(clients::metrics::metric_table, module)?)?;

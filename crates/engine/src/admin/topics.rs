@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use ottla_protocol::messages::create_topics_request::{CreatableTopic, CreatableTopicConfig};
+use ottla_protocol::messages::create_topics_request::{
+    CreatableReplicaAssignment, CreatableTopic, CreatableTopicConfig,
+};
 use ottla_protocol::messages::metadata_response::MetadataResponseTopic;
 use serde::{Deserialize, Serialize};
 
@@ -30,6 +32,8 @@ pub struct NewTopic {
     pub replication: i16,
     /// Topic properties, by Kafka's names.
     pub config: BTreeMap<String, String>,
+    /// The brokers of each partition; `None` lets the controller choose.
+    pub assignments: Option<Vec<Vec<i32>>>,
 }
 
 impl Default for NewTopic {
@@ -39,17 +43,54 @@ impl Default for NewTopic {
             partitions: 1,
             replication: -1,
             config: BTreeMap::new(),
+            assignments: None,
         }
+    }
+}
+
+impl NewTopic {
+    /// Refuses numbers that are not those of the assignments.
+    fn check(&self) -> Result<(), Error> {
+        let Some(assignments) = &self.assignments else {
+            return Ok(());
+        };
+        let count = i32::try_from(assignments.len()).unwrap_or(i32::MAX);
+        let text = if assignments.is_empty() {
+            "assignments are empty: give the brokers of each partition, or None".to_owned()
+        } else if ![-1, 1, count].contains(&self.partitions) {
+            format!(
+                "partitions is {}, and assignments have the brokers of {count}: leave partitions out",
+                self.partitions
+            )
+        } else if self.replication != -1 {
+            "replication is given beside assignments, which have the replicas: leave it out"
+                .to_owned()
+        } else {
+            return Ok(());
+        };
+        Err(Error::new(
+            Kind::Argument,
+            format!("topic {}: {text}", self.name),
+        ))
     }
 }
 
 impl From<&NewTopic> for CreatableTopic {
     fn from(topic: &NewTopic) -> CreatableTopic {
         let configs = topic.config.iter();
+        let assignments = topic.assignments.iter().flatten().zip(0..);
         CreatableTopic {
             name: topic.name.as_str().into(),
-            num_partitions: topic.partitions,
+            // Brokers take no number beside assignments.
+            num_partitions: topic.assignments.as_ref().map_or(topic.partitions, |_| -1),
             replication_factor: topic.replication,
+            assignments: assignments
+                .map(|(brokers, partition_index)| CreatableReplicaAssignment {
+                    partition_index,
+                    broker_ids: brokers.iter().copied().collect(),
+                    ..Default::default()
+                })
+                .collect(),
             configs: configs
                 .map(|(name, value)| CreatableTopicConfig {
                     name: name.as_str().into(),
@@ -75,6 +116,7 @@ impl Verb for CreateTopics {
     type Outcome = ();
 
     async fn run(self, admin: &impl Ask) -> Result<(), Error> {
+        self.topics.iter().try_for_each(NewTopic::check)?;
         let call = call::CreateTopics {
             topics: self.topics.iter().map(CreatableTopic::from).collect(),
             timeout_ms: admin.broker_timeout_ms(),

@@ -223,6 +223,17 @@ impl Batch {
         std::iter::from_fn(move || cursor.next())
     }
 
+    /// The values from a row on. One that is null is empty.
+    pub(crate) fn values_from(&self, first: usize) -> impl Iterator<Item = &[u8]> + Clone {
+        let mut before = 0;
+        self.chunks.iter().flat_map(move |chunk| {
+            let columns = &chunk.columns;
+            let start = first.saturating_sub(before).min(columns.len());
+            before += columns.len();
+            (start..columns.len()).map(|row| columns.value(row).unwrap_or_default())
+        })
+    }
+
     fn record(&self, mut row: usize) -> Option<Record> {
         for chunk in &*self.chunks {
             if row < chunk.columns.len() {

@@ -2,12 +2,12 @@
 
 use arrow_array::builder::LargeBinaryBuilder;
 use arrow_array::{Array, LargeBinaryArray};
-use pyo3::exceptions::PyIndexError;
+use parking_lot::Mutex;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule, PyList};
 
 use crate::records::arrow;
-use crate::records::batch::{Batch, Chunk};
+use crate::records::batch::Batch;
 
 /// Lines of a file, without their ends: a column of bytes for `send_many`.
 ///
@@ -70,59 +70,77 @@ impl Lines {
     }
 }
 
-/// The values of a batch, each with the separator after it. One that is null has no bytes.
-///
-/// Args:
-///     batch: The records.
-///     separator: What follows each value.
-///     rows: Which of them, ascending; None for all.
-#[pyfunction]
-#[pyo3(signature = (batch, separator, rows = None))]
-pub(crate) fn joined_values<'py>(
-    py: Python<'py>,
-    batch: &Batch,
-    separator: &[u8],
+/// Bytes of a piece of [`JoinedValues`], unless one value has more: they stay in the cache of a core until they are written.
+const PIECE: usize = 256 << 10;
+
+/// The values of a batch, each with the separator after it, in pieces of bytes. A value that is null has no bytes.
+#[pyclass(frozen, module = "ottla._ottla")]
+pub(crate) struct JoinedValues {
+    batch: Py<Batch>,
+    separator: Vec<u8>,
     rows: Option<Vec<usize>>,
-) -> PyResult<Bound<'py, PyBytes>> {
-    let rows = rows.as_deref();
-    if let (Some(row), length) = (rows.and_then(<[usize]>::last), batch.length())
-        && *row >= length
-    {
-        return Err(PyIndexError::new_err(format!(
-            "record {row} of a batch of {length}"
-        )));
+    /// How many rows are in the pieces before.
+    done: Mutex<usize>,
+}
+
+#[pymethods]
+impl JoinedValues {
+    /// Of all rows of the batch, or of some.
+    #[new]
+    #[pyo3(signature = (batch, separator, rows = None))]
+    fn new(batch: Py<Batch>, separator: &[u8], rows: Option<Vec<usize>>) -> JoinedValues {
+        JoinedValues {
+            batch,
+            separator: separator.to_vec(),
+            rows,
+            done: Mutex::new(0),
+        }
     }
-    let mut size = 0;
-    each_value(batch, rows, |value| size += value.len() + separator.len());
-    PyBytes::new_with(py, size, |mut room| {
-        each_value(batch, rows, |value| {
+
+    fn __iter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
+        slf
+    }
+
+    fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        let batch = self.batch.get();
+        let mut done = self.done.lock();
+        let (count, piece) = match &self.rows {
+            None => piece(py, batch.values_from(*done), &self.separator)?,
+            Some(rows) => {
+                let rows = rows.iter().skip(*done);
+                let values = rows.map_while(|row| batch.values_from(*row).next());
+                piece(py, values, &self.separator)?
+            }
+        };
+        *done += count;
+        Ok((count > 0).then_some(piece))
+    }
+}
+
+/// The first values, as many as a piece takes and at least one, and how many they are.
+fn piece<'py, 'a>(
+    py: Python<'py>,
+    values: impl Iterator<Item = &'a [u8]> + Clone,
+    separator: &[u8],
+) -> PyResult<(usize, Bound<'py, PyBytes>)> {
+    let (mut count, mut size) = (0, 0);
+    for value in values.clone() {
+        let more = value.len() + separator.len();
+        if count > 0 && size + more > PIECE {
+            break;
+        }
+        count += 1;
+        size += more;
+    }
+    let piece = PyBytes::new_with(py, size, |mut room| {
+        for value in values.take(count) {
             for part in [value, separator] {
                 let (place, rest) = std::mem::take(&mut room).split_at_mut(part.len());
                 place.copy_from_slice(part);
                 room = rest;
             }
-        });
-        Ok(())
-    })
-}
-
-fn each_value(batch: &Batch, rows: Option<&[usize]>, mut give: impl FnMut(&[u8])) {
-    let mut rows = rows;
-    let mut before = 0;
-    for chunk in batch.chunks() {
-        let columns = Chunk::columns(chunk);
-        let after = before + columns.len();
-        match &mut rows {
-            None => (0..columns.len()).for_each(|row| give(columns.value(row).unwrap_or_default())),
-            Some(rows) => {
-                let here = rows.partition_point(|row| *row < after);
-                let (chosen, rest) = rows.split_at(here);
-                *rows = rest;
-                for row in chosen {
-                    give(columns.value(row - before).unwrap_or_default());
-                }
-            }
         }
-        before = after;
-    }
+        Ok(())
+    });
+    Ok((count, piece?))
 }

@@ -101,6 +101,8 @@ class Reassignments(Topics, Configs, Cluster):
     ) -> results.Rows[results.ReassignmentProgress]:
         """Compares a plan with the replicas that there are. Removes the throttle once nothing moves any more.
 
+        As with Kafka's own tool, moves of other plans keep the throttle, too: brokers have one for all moves.
+
         Args:
             plan: The plan.
             keep_throttle: Whether the throttle stays when nothing moves.
@@ -117,14 +119,14 @@ class Reassignments(Topics, Configs, Cluster):
         """
         from ottla._admin import reassigning
 
-        moving = await self.list_partition_reassignments(list(plan.reassignments), timeout=timeout)
+        moving = await self.list_partition_reassignments(timeout=timeout)
         topics = sorted({move.topic for move in plan.moves})
         described = await self.describe_topics(topics, timeout=timeout)
         now = {
             TopicPartition(topic.name, row.partition): row for topic in described.values() for row in topic.partitions
         }
         rows = reassigning.progress(plan.moves, moving, now)
-        if not keep_throttle and not any(row.state == "moving" for row in rows):
+        if not keep_throttle and not moving:
             await self._unthrottle(topics, reassigning.brokers_of(plan.moves), timeout)
         return rows
 

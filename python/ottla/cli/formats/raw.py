@@ -22,7 +22,8 @@ class RawSink:
 
     def write(self, rows: Rows) -> None:
         """Write some records."""
-        self._out.write(_ottla.joined_values(rows.batch, self._separator, rows.kept))
+        for piece in _ottla.JoinedValues(rows.batch, self._separator, rows.kept):
+            self._out.write(piece)
 
     def flush(self) -> None:
         """Let readers see what was written."""

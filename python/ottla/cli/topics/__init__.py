@@ -68,6 +68,7 @@ def _add_create(verbs: Any) -> None:
         ottla topics create flights:4 audit --replication 3 --topic-config retention.ms=7d
         ottla topics create flights:4 --if-not-exists
         ottla topics create flights:4 --replication 3 --dry-run
+        ottla topics create flights --to 1,2 --to 2,3             # two partitions; the preferred leaders are 1 and 2
         """,
         _create,
     )
@@ -81,6 +82,13 @@ def _add_create(verbs: Any) -> None:
         default=-1,
         metavar="N",
         help="replicas of each partition (default: the broker's)",
+    )
+    create.add_argument(
+        "--to",
+        action="append",
+        type=arguments.brokers,
+        metavar="ID,ID",
+        help="the brokers of one partition, may be repeated",
     )
     create.add_argument(
         "--topic-config",
@@ -201,7 +209,7 @@ def _create(options: argparse.Namespace) -> None:
     config = dict(options.topic_config)
     _refuse_properties(options, "--topic-config")
     topics = [
-        ottla.NewTopic(name, number or options.partitions or 1, options.replication, config)
+        ottla.NewTopic(name, number or options.partitions or 1, options.replication, config, options.to)
         for name, number in options.topics
     ]
     with nouns.admin(options) as admin:

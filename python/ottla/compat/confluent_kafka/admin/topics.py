@@ -41,8 +41,6 @@ class TopicCalls(AdminBase):
         check_options(validate_only, operation_timeout)
         wanted = [_new_topic(topic) for topic in topics]
         call = partial(_create_topics, wanted, validate_only)
-        if any(topic.replica_assignment for topic in topics):
-            call = partial(_create_assigned, topics, validate_only)
         self._ottla_run("create_topics", future, request_timeout, call)
 
     def delete_topics(
@@ -154,7 +152,8 @@ def _new_topic(topic: NewTopic) -> ottla.NewTopic:
         count = len(topic.replica_assignment) if topic.num_partitions == -1 else topic.num_partitions
         check_assignment(topic.replica_assignment, count, count, "num_partitions")
     config = None if topic.config is None else {name: str(value) for name, value in topic.config.items()}
-    return ottla.NewTopic(topic.topic, topic.num_partitions, topic.replication_factor, config)
+    assignments = topic.replica_assignment or None
+    return ottla.NewTopic(topic.topic, topic.num_partitions, topic.replication_factor, config, assignments)
 
 
 def _create_topics(
@@ -164,32 +163,6 @@ def _create_topics(
         [topic.name for topic in wanted],
         lambda: admin.create_topics(wanted, validate_only=bool(validate_only), timeout=seconds),
     )
-
-
-def _create_assigned(
-    topics: list[NewTopic], validate_only: bool, admin: ottla.Admin, seconds: float
-) -> dict[str, KafkaError | None]:
-    """Create topics whose replicas the program chose: `ottla.NewTopic` has no place for them."""
-    message = {
-        "topics": [
-            {
-                "name": topic.topic,
-                "numPartitions": -1 if topic.replica_assignment else topic.num_partitions,
-                "replicationFactor": topic.replication_factor,
-                "assignments": [
-                    {"partitionIndex": at, "brokerIds": brokers}
-                    for at, brokers in enumerate(topic.replica_assignment or [])
-                ],
-                "configs": [{"name": name, "value": str(value)} for name, value in (topic.config or {}).items()],
-            }
-            for topic in topics
-        ],
-        "timeoutMs": round(seconds * 1000),
-        "validateOnly": bool(validate_only),
-    }
-    broker = results.controller(admin, seconds)
-    found = admin.request("CreateTopics", message, broker=broker, timeout=seconds)
-    return {each["name"]: results.code_error(each["errorCode"], each["errorMessage"]) for each in found["topics"]}
 
 
 def _describe_topics(names: list[str], with_operations: bool, admin: ottla.Admin, seconds: float) -> list[Any]:
