@@ -1,7 +1,7 @@
 //! A batch of consumed records: Arrow columns, with records as views over them.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use ottla_client::LockId;
 use ottla_columnar::Columns;
@@ -221,6 +221,14 @@ impl Batch {
     pub(crate) fn records(&self) -> impl Iterator<Item = Record> + use<> {
         let mut cursor = Cursor::new(self);
         std::iter::from_fn(move || cursor.next())
+    }
+
+    /// The next records are to be views.
+    pub(crate) fn like_views(&self) {
+        let chunks = self.chunks.iter();
+        for liked in chunks.filter_map(|chunk| chunk.in_place.as_ref()) {
+            liked.store(true, Ordering::Relaxed);
+        }
     }
 
     /// The values from a row on. One that is null is empty.

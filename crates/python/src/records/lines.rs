@@ -89,6 +89,8 @@ impl JoinedValues {
     #[new]
     #[pyo3(signature = (batch, separator, rows = None))]
     fn new(batch: Py<Batch>, separator: &[u8], rows: Option<Vec<usize>>) -> JoinedValues {
+        // Each value is copied here, once, and nothing is kept.
+        batch.get().like_views();
         JoinedValues {
             batch,
             separator: separator.to_vec(),
