@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import random
 import shutil
 import statistics
 import subprocess
@@ -19,12 +20,16 @@ import tempfile
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parents[1])]
 
 from broker import KAFKA, Broker, real_broker  # noqa: E402
 from tqdm import tqdm  # noqa: E402
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 PARTITIONS, SIZE = 4, 100
 PATIENCE = 600
@@ -89,9 +94,8 @@ def ways(broker: Broker, folder: Path, records: int, ottla: str) -> list[Way]:
     servers, lines = broker.bootstrap, folder / "lines"
     for name, program in (("from_json.py", FROM_JSON), ("from_tabs.py", FROM_TABS)):
         (folder / name).write_text(program)
-    line = "v" * (SIZE - 8)
     with lines.open("w") as out:
-        out.writelines(f"{number:08d}{line}\n" for number in range(records))
+        out.writelines(f"{line:<{SIZE}}\n" for line in _orders(records))
     kcat = f"kcat -b {servers} -q"
     read = f"{kcat} -C -t read -o beginning -e {READS}"
     ours = f"{ottla} consume -b {servers} -t read -o :end"
@@ -101,10 +105,22 @@ def ways(broker: Broker, folder: Path, records: int, ottla: str) -> list[Way]:
         Way("consume", "kcat", f"{read} >/dev/null"),
         Way("produce", "ottla", f"{ottla} produce -b {servers} -t written <{lines}"),
         Way("produce", "kcat", f"{kcat} -P -t written {WRITES} <{lines}"),
+        Way("produce, lz4", "ottla", f"{ottla} produce -b {servers} -t written --compression lz4 <{lines}"),
+        Way("produce, lz4", "kcat", f"{kcat} -P -t written -z lz4 {WRITES} <{lines}"),
         Way("to Parquet", "ottla", f"{ours} --format parquet --columns offset,key,value -O {folder}/ours.parquet"),
         Way("to Parquet", "kcat, JSON, Python", f"{read} -J | {python}/from_json.py {folder}/json.parquet"),
         Way("to Parquet", "kcat, tabs, pyarrow", f"{read} -f '{TABS}' | {python}/from_tabs.py {folder}/tabs.parquet"),
     ]
+
+
+def _orders(count: int) -> Iterator[str]:
+    """Lines such as programs write: what compresses well stands beside what does not."""
+    draw = random.Random(1)
+    cities = ["Lisboa", "Wien", "Oslo", "Krakow", "Lima", "Pune"]
+    for number in range(count):
+        ref, user, cents = draw.getrandbits(64), draw.randrange(1_000_000), draw.randrange(100_000)
+        city = cities[number % len(cities)]
+        yield f'{{"id":{number},"ref":"{ref:016x}","user":"u{user}","cents":{cents},"city":"{city}"}}'
 
 
 def check(folder: Path, records: int) -> None:

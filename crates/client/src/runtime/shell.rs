@@ -140,7 +140,8 @@ impl<W: Publish> Shell<W> {
             }),
             sends_at_once: !config.compresses() && config.acks != 0,
             tls,
-            buffers: Buffers::new(config.prefetch_max_bytes),
+            // Beside what is fetched ahead, callers hold what they work on, and the next response is on its way.
+            buffers: Buffers::new(config.prefetch_max_bytes.saturating_mul(2)),
             config,
             runtime: runtime.clone(),
             links: Mutex::default(),
