@@ -121,6 +121,8 @@ def requested(bootstrap: str) -> dict[str, Any]:
             """Whether a client is asked for the metrics of the subscription `match`."""
             return until(lambda: "match." in look()[0], wanted)  # type: ignore[no-any-return]
 
+        # The embedded broker has telemetry once there has been a subscription; Kafka has it with its plugin.
+        subscribe("first", metrics="org.a.")
         subscribe("first")
         found: dict[str, Any] = {"without a subscription": now(([], 300_000))}
         subscribe("first", metrics="org.a.", interval="60000")
