@@ -36,11 +36,11 @@ def test_the_matching_subscriptions_are_requested_as_kafka_requests_them() -> No
 
 def test_a_producer_pushes_what_a_subscription_wants() -> None:
     with Broker(topics=["t"]) as broker:
-        subscribe(broker.bootstrap_servers, dict(CONFIGS))
-        settings = {"linger_ms": 0}
+        bootstrap = broker.bootstrap_servers
+        subscribe(bootstrap, dict(CONFIGS))
         with (
-            ottla.Producer(broker.bootstrap_servers, client_id="shop", **settings) as producer,
-            ottla.Producer(broker.bootstrap_servers, client_id="other", **settings) as other,
+            ottla.Producer(bootstrap, client_id="shop", linger_ms=0) as producer,
+            ottla.Producer(bootstrap, client_id="other", linger_ms=0) as other,
         ):
             for each in (producer, other):
                 each.send("t", b"v").result(30)
@@ -49,7 +49,7 @@ def test_a_producer_pushes_what_a_subscription_wants() -> None:
             assert metrics
             assert all(name.startswith(CONFIGS["metrics"]) for name in metrics)
             # The producer learns of the change without a new connection.
-            subscribe(broker.bootstrap_servers, {"metrics": "org.apache.kafka.producer.connection.count"})
+            subscribe(bootstrap, {"metrics": "org.apache.kafka.producer.connection.count"})
             count = len(pushes_of(broker, "shop"))
             changed = pushes_of(broker, "shop", count + 2)[-1]
             assert set(read(changed)[1]) == {"org.apache.kafka.producer.connection.count"}
