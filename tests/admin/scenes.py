@@ -347,8 +347,117 @@ def config_resources(admin: ottla.Admin, bootstrap: str) -> Any:
         "topics only": {each.type for each in admin.list_config_resources("TOPIC")},
         "brokers": [each.name for each in admin.list_config_resources(["BROKER"])] == nodes,
         "loggers": [each.name for each in listed if each.type == "BROKER_LOGGER"] == nodes,
-        "client metrics": list(admin.list_config_resources("CLIENT_METRICS")),
+        "no subscription": ottla.ConfigResource("CLIENT_METRICS", topic) in listed,
     }
+
+
+@scene
+def client_metrics(admin: ottla.Admin, bootstrap: str) -> Any:
+    """Subscriptions to metrics of clients (KIP-714) are resources with configurations; one without any is gone."""
+    resource = ottla.ConfigResource("CLIENT_METRICS", new("subscription"))
+    fresh = ottla.ConfigResource("CLIENT_METRICS", new("subscription"))
+
+    def rows(**options: Any) -> Any:
+        return [
+            (
+                row.name,
+                row.value,
+                row.source,
+                row.type,
+                row.is_sensitive,
+                row.is_read_only,
+                [(each.name, each.value, each.source) for each in row.synonyms],
+                bool(row.documentation),
+            )
+            for row in admin.describe_configs(resource, **options)[resource]
+        ]
+
+    def values() -> Any:
+        return {row.name: row.value for row in admin.describe_configs(resource)[resource] if "DYNAMIC" in row.source}
+
+    def altered(where: ottla.ConfigResource = resource, **configs: str | None) -> Any:
+        named = {name.replace("interval", "interval.ms"): value for name, value in configs.items()}
+        return refusal(admin.incremental_alter_configs, {where: named})
+
+    def replaced(name: str, configs: dict[str, str | None], **options: Any) -> Any:
+        pairs = [{"name": key, "value": value} for key, value in configs.items()]
+        row = {"resourceType": 16, "resourceName": name, "configs": pairs}
+        answer = admin.request("AlterConfigs", {"resources": [row], "validateOnly": False} | options)
+        return [row["errorCode"] for row in answer["responses"]]
+
+    def is_listed(where: ottla.ConfigResource = resource) -> bool:
+        return where in admin.list_config_resources("CLIENT_METRICS")
+
+    def operation(kind: Any, name: str, value: str | None) -> Any:
+        return refusal(admin.incremental_alter_configs, {resource: [ottla.AlterConfigOp(name, value, kind)]})
+
+    found: dict[str, Any] = {
+        "missing": rows(include_synonyms=True, include_documentation=True),
+        "nothing": (altered(), is_listed()),
+    }
+    wanted = {"interval.ms": "1000", "match": "client_id=a.*,client_source_port=90.*", "metrics": "org.a.,org.b."}
+    admin.incremental_alter_configs({resource: wanted})
+    found["set"] = until(values, wanted), is_listed()
+    found["rows"] = rows(include_synonyms=True)
+    found["one row"] = rows(names=["metrics", "nothing"])
+    altered(interval=None, match=None)
+    found["less"] = until(values, {"metrics": "org.a.,org.b."})
+    altered(metrics=" org.a , org.b,org.a ", interval=" +500 ", match=" client_id = a ")
+    found["trimmed"] = until(values, {"interval.ms": "500", "match": "client_id = a", "metrics": "org.a,org.b"})
+    found["intervals"] = {text: altered(interval=text) for text in ("99", "100", "3600000", "3600001", "-1")}
+    found["no intervals"] = {text: altered(interval=text) for text in ("", "soon", "1e3", "9999999999")}
+    found["metrics"] = {text: altered(metrics=text) for text in ("", "*", "a", "x y", "*,a", "a,,b", ",", "a,")}
+    matches = (
+        *("", "client_id", "client_id=", "=a", "client_id=a=", "client_id=a=b", "client_id=[", "client_id=(a"),
+        *(
+            "client_id=a)(b",
+            "client_id=*",
+            "client_id=a{2,3}",
+            "client_id=a{2}",
+            "foo=a",
+            "CLIENT_ID=a",
+            "a,client_id=a",
+        ),
+        *("client_id=a,client_id=b", "client_id=a,", "client_instance_id=a", "client_software_name=a|b"),
+        *("client_software_version=1\\.0", "client_source_address=127.*", "client_source_port=\\d+"),
+    )
+    found["matches"] = {text: altered(match=text) for text in matches}
+    found["operations"] = {
+        f"{kind} {name}": operation(kind, name, "100")
+        for kind in ("APPEND", "SUBTRACT")
+        for name in ("metrics", "match", "interval.ms")
+    }
+    found["unknown"] = altered(nothing="1"), operation("DELETE", "nothing", None), operation("DELETE", "match", None)
+    found["several are wrong"] = [
+        altered(nothing="1", interval="soon"),
+        altered(interval="5", match="a"),
+        altered(interval="soon", match="a"),
+        altered(interval="5", metrics="a,,b"),
+    ]
+    found["no name"] = [
+        altered(ottla.ConfigResource("CLIENT_METRICS", ""), metrics="a"),
+        refusal(admin.describe_configs, ("CLIENT_METRICS", "")),
+        replaced("", {"metrics": "a"}),
+    ]
+    found["checked"] = [
+        refusal(admin.incremental_alter_configs, {fresh: {"metrics": "a"}}, validate_only=True),
+        refusal(admin.incremental_alter_configs, {fresh: {"interval.ms": "5"}}, validate_only=True),
+        replaced(fresh.name, {"metrics": "a"}, validateOnly=True),
+        is_listed(fresh),
+    ]
+    found["one of two"] = refusal(
+        admin.incremental_alter_configs, {fresh: {"interval.ms": "5"}, resource: {"metrics": "org.c."}}
+    )
+    found["of the other"] = until(lambda: values()["metrics"], "org.c.")
+    found["replaced"] = replaced(resource.name, {"interval.ms": "5000"}), until(values, {"interval.ms": "5000"})
+    found["wrongly replaced"] = [
+        replaced(resource.name, configs) for configs in ({"interval.ms": "5"}, {"nothing": "1"}, {"metrics": None})
+    ]
+    found["emptied"] = replaced(resource.name, {}), until(is_listed, False), values()
+    admin.incremental_alter_configs({fresh: {"metrics": "", "match": ""}})
+    found["without values"] = until(lambda: is_listed(fresh), True)
+    altered(fresh, metrics=None, match=None)
+    return found | {"gone": until(lambda: is_listed(fresh), False)}
 
 
 # --- groups

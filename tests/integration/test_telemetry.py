@@ -17,6 +17,7 @@ from opentelemetry.proto.metrics.v1.metrics_pb2 import MetricsData
 
 import ottla
 from ottla import protocol
+from tests.admin.subscriptions import REQUESTED, requested
 from tests.brokers.brokers import fetch, sh
 from tests.integration.conftest import kafka_for_a_while
 from tests.integration.peers.base import DEADLINE
@@ -46,12 +47,13 @@ def receiving(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, P
     config = {"metric.reporters": SOURCE, "telemetry.file": str(file)}
     with kafka_for_a_while(folder, version=VERSION, config=config, jvm=[f"-javaagent:{jar}"]) as cluster:
         bootstrap = str(cluster.st["bootstrap"]["PLAINTEXT"])
-        subscribe(bootstrap, {"metrics": "*", "interval.ms": "500"})
+        # Not for the client of tests/admin/subscriptions.py.
+        subscribe(bootstrap, {"metrics": "*", "interval.ms": "500", "match": "client_id=producer|consumer"})
         yield bootstrap, file
 
 
 def subscribe(bootstrap: str, values: dict[str, str]) -> None:
-    """Ask all clients for metrics, as the tool kafka-client-metrics does."""
+    """Ask clients for metrics, as the tool kafka-client-metrics does."""
     configs = [{"name": name, "configOperation": 0, "value": value} for name, value in values.items()]
     resource = {"resourceType": CLIENT_METRICS, "resourceName": "all", "configs": configs}
     message = {"resources": [resource], "validateOnly": False}
@@ -140,3 +142,8 @@ def test_kafka_gets_what_it_asked_for(receiving: tuple[str, Path]) -> None:
     assert sum(told["consumer.fetch.manager.records.consumed.total{}"] for told in all_told) == 3
     for name in ("fetch.manager.fetch.latency.avg", "fetch.manager.fetch.latency.max", "connection.creation.total"):
         assert math.isfinite(consumed[2][f"consumer.{name}{{}}"])
+
+
+def test_kafka_requests_what_the_matching_subscriptions_want(receiving: tuple[str, Path]) -> None:
+    """The embedded broker does the same: tests/python/test_client_metrics.py."""
+    assert requested(receiving[0]) == REQUESTED

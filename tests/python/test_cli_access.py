@@ -66,6 +66,26 @@ def test_configs(shell):
     assert shell("configs set topic/flights")[0] == 2
 
 
+def test_configs_of_client_metrics(shell):
+    done = shell.ok(
+        "configs set client-metrics/sent metrics=org.apache.kafka.producer. interval.ms=10s match=client_id=shop.*"
+    )
+    assert done == [f"configuration client-metrics/sent {name}: set" for name in ("metrics", "interval.ms", "match")]
+    rows = shell.rows("configs get client-metrics/sent")
+    assert {(row["name"], row["value"], row["source"]) for row in rows} == {
+        ("interval.ms", "10000", "DYNAMIC_CLIENT_METRICS_CONFIG"),
+        ("match", "client_id=shop.*", "DYNAMIC_CLIENT_METRICS_CONFIG"),
+        ("metrics", "org.apache.kafka.producer.", "DYNAMIC_CLIENT_METRICS_CONFIG"),
+    }
+    assert shell.rows("configs list --type client-metrics") == [{"type": "client-metrics", "name": "sent"}]
+    assert "interval.ms" in shell.fails("configs set client-metrics/sent interval.ms=10")
+    assert "client_id" in shell.fails("configs set client-metrics/sent match=client-id=a")
+    shell.ok("configs unset client-metrics/sent metrics interval.ms match")
+    assert shell.rows("configs get client-metrics/sent") == []
+    assert len(shell.rows("configs get client-metrics/sent --all")) == 3
+    assert shell.rows("configs list --type client-metrics") == []
+
+
 def test_acls(shell):
     first = shell.rows("acls")
     assert [(row["principal"], row["operation"]) for row in first] == [("User:alice", "READ")]

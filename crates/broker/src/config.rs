@@ -4,6 +4,7 @@
 mod group_keys;
 mod keys;
 mod settings;
+pub(crate) mod subscription_keys;
 
 use std::fmt;
 use std::path::PathBuf;

@@ -99,10 +99,12 @@ async fn converse(
     let alarm = Arc::<Alarm>::default();
     let client = Client {
         host: peer.ip(),
+        port: peer.port(),
         listener: door.listener,
         session: Mutex::new(session),
         waker: Waker::from(Arc::clone(&alarm)),
         shares: Mutex::default(),
+        software: Mutex::default(),
     };
     let mut connection = Connection {
         frames: Frames {

@@ -7,7 +7,8 @@
 //!    within it the states that nodes share;
 //! 2. `topics`, read for lookups, written when topics come and go;
 //! 3. one lock per partition's log, never two at once;
-//! 4. `catalogue`, `ids`, `producer_ids`, `pushes` and `upkeep`, held for a draw, a push or a look at the time, and those inside `security`.
+//! 4. `catalogue`, `ids`, `producer_ids`, `pushes` and `upkeep`, held for a draw, a push or a look at the time, those inside `security`,
+//!    and that of `subscriptions`, which writes its file.
 //!
 //! Checking a batch, reading from files and encoding happen outside all of them.
 
@@ -16,6 +17,7 @@ mod due;
 mod group_log;
 mod member;
 mod sharing;
+mod subscriptions;
 mod transactions;
 mod upkeep;
 
@@ -51,7 +53,7 @@ use crate::sharing::{ShareStates, Shares};
 use crate::storage::folder::Folder;
 use crate::storage::log::Log;
 use crate::storage::replica::{NO_LEADER, Replica};
-use crate::telemetry::Pushes;
+use crate::telemetry::{Pushes, Subscriptions};
 use crate::topics::{OFFSETS_TOPIC, Topic, Topics, check_name, is_internal};
 use crate::transaction::Identity;
 
@@ -83,6 +85,7 @@ pub(crate) struct Shared {
     pub(crate) zookeeper: Arc<ZooKeeperOffsets>,
     pub(crate) group_settings: Arc<GroupSettings>,
     pub(crate) share_states: Arc<ShareStates>,
+    pub(crate) subscriptions: Arc<Subscriptions>,
     /// `None`: the node draws one, or finds it in its folder.
     pub(crate) cluster_id: Option<String>,
 }
@@ -119,6 +122,7 @@ pub(crate) struct Core {
     /// Whether it takes nobody's credentials, as a broker does whose own are out of date.
     refuses_logins: AtomicBool,
     pub(crate) pushes: Mutex<Pushes>,
+    pub(crate) subscriptions: Arc<Subscriptions>,
     pub(crate) events: EventSink,
     groups: Mutex<Groups<Ticket>>,
     /// The topics as groups see them, as of the last look.
@@ -260,6 +264,7 @@ impl Core {
             group_settings: shared.group_settings,
             refuses_logins: AtomicBool::new(false),
             pushes: Mutex::default(),
+            subscriptions: shared.subscriptions,
             events: config.events.clone(),
             groups: Mutex::new(groups),
             catalogue: Mutex::default(),
@@ -340,6 +345,7 @@ impl Core {
             }
             groups.forget_changed();
         }
+        self.recover_subscriptions()?;
         self.recover_shares()?;
         self.recover_transactions()
     }

@@ -29,6 +29,7 @@ mod handshake;
 mod ids;
 pub mod node;
 mod now;
+mod pattern;
 mod release;
 mod replicas;
 mod security;

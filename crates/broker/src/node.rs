@@ -101,6 +101,7 @@ impl Parts {
                 zookeeper: Arc::default(),
                 group_settings: Arc::default(),
                 share_states: Arc::default(),
+                subscriptions: Arc::default(),
                 cluster_id: None,
             },
         })
@@ -216,10 +217,13 @@ impl Node {
         };
         let client = Client {
             host: peer,
+            // Bytes without sockets have no port.
+            port: 0,
             listener,
             session: Mutex::new(session),
             waker: Waker::from(Arc::new(ringer)),
             shares: Mutex::default(),
+            software: Mutex::default(),
         };
         let wire = Wire {
             conversation: Conversation::new(Arc::clone(&self.core), client, now),

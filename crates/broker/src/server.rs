@@ -105,6 +105,7 @@ impl Broker {
             zookeeper: Arc::default(),
             group_settings: Arc::default(),
             share_states: Arc::default(),
+            subscriptions: Arc::default(),
             cluster_id: several.then(|| seeds.uuid().to_string()),
         };
         let alarm = Arc::<Alarm>::default();

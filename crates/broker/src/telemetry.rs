@@ -1,7 +1,9 @@
 //! Metrics that clients push (KIP-714): what is asked of them, and what they pushed.
 //!
-//! One subscription is for all clients. As in Kafka, a client is known by the id that it was given, pushes no more often than
-//! the interval, and nothing after its last push.
+//! The broker's own settings (`telemetry.metrics`) are for all clients; [`subscriptions`] are for those that they match. As in
+//! Kafka, a client is known by the id that it was given, pushes no more often than the interval, and nothing after its last push.
+
+mod subscriptions;
 
 use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
@@ -10,6 +12,11 @@ use bytes::Bytes;
 use ottla_protocol::compression::{self, Compression};
 use ottla_protocol::messages::PushTelemetryRequest;
 use ottla_protocol::{ErrorCode, Str, Uuid};
+
+pub(crate) use self::subscriptions::{
+    Attributes, CLIENT_ID, CLIENT_INSTANCE_ID, CLIENT_SOFTWARE_NAME, CLIENT_SOFTWARE_VERSION,
+    CLIENT_SOURCE_ADDRESS, CLIENT_SOURCE_PORT, Configs, Subscription, Subscriptions,
+};
 
 /// This many pushes are kept; above it the oldest go.
 const MOST_PUSHES: usize = 1000;
@@ -74,6 +81,8 @@ pub(crate) struct Pushes {
 #[derive(Debug)]
 struct Client {
     seen: Instant,
+    /// What was requested of it when it was seen.
+    subscription: i32,
     /// When it pushed last.
     pushed: Option<Instant>,
     terminated: bool,
@@ -81,11 +90,11 @@ struct Client {
 
 impl Pushes {
     /// A client requests its subscription; `id` is its own, or a new one.
-    pub(crate) fn welcome(&mut self, now: Instant, id: Uuid) {
-        self.client(now, id);
+    pub(crate) fn welcome(&mut self, now: Instant, id: Uuid, wanted: &Wanted) {
+        self.client(now, id, wanted.id());
     }
 
-    fn client(&mut self, now: Instant, id: Uuid) -> &mut Client {
+    fn client(&mut self, now: Instant, id: Uuid, subscription: i32) -> &mut Client {
         if self.clients.len() >= MOST_CLIENTS && !self.clients.contains_key(&id) {
             let oldest = self.clients.iter().min_by_key(|(_, client)| client.seen);
             if let Some(oldest) = oldest.map(|(id, _)| *id) {
@@ -94,10 +103,16 @@ impl Pushes {
         }
         let client = self.clients.entry(id).or_insert(Client {
             seen: now,
+            subscription,
             pushed: None,
             terminated: false,
         });
         client.seen = now;
+        // It learns of a change at once, however early it pushes.
+        if client.subscription != subscription {
+            client.subscription = subscription;
+            client.pushed = None;
+        }
         client
     }
 
@@ -116,7 +131,7 @@ impl Pushes {
         if id == Uuid::ZERO {
             return Err(ErrorCode::INVALID_REQUEST);
         }
-        let client = self.client(now, id);
+        let client = self.client(now, id, wanted.id());
         if client.terminated {
             return Err(ErrorCode::INVALID_REQUEST);
         }
@@ -124,6 +139,8 @@ impl Pushes {
         if is_early && !request.terminating {
             return Err(ErrorCode::THROTTLING_QUOTA_EXCEEDED);
         }
+        // Kafka counts those that it refuses below, too.
+        client.pushed = Some(now);
         if request.subscription_id != wanted.id() {
             return Err(ErrorCode::UNKNOWN_SUBSCRIPTION_ID);
         }
@@ -132,7 +149,6 @@ impl Pushes {
         if request.metrics.len() > wanted.max_bytes {
             return Err(ErrorCode::TELEMETRY_TOO_LARGE);
         }
-        client.pushed = Some(now);
         client.terminated = request.terminating;
         let metrics = compression::decompress(compression, &request.metrics, MOST_BYTES)
             .map_err(|_| ErrorCode::INVALID_RECORD)?;

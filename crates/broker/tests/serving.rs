@@ -15,9 +15,11 @@ use ottla_protocol::messages::join_group_request::JoinGroupRequestProtocol;
 use ottla_protocol::messages::produce_request::{PartitionProduceData, TopicProduceData};
 use ottla_protocol::messages::sync_group_request::SyncGroupRequestAssignment;
 use ottla_protocol::messages::{
-    ApiVersionsRequest, DescribeGroupsRequest, FetchRequest, HeartbeatRequest, JoinGroupRequest,
-    ListOffsetsRequest, MetadataRequest, OffsetCommitRequest, OffsetFetchRequest, ProduceRequest,
-    SyncGroupRequest, list_offsets_request, offset_commit_request, offset_fetch_request,
+    AlterConfigsRequest, ApiVersionsRequest, DescribeGroupsRequest, FetchRequest,
+    GetTelemetrySubscriptionsRequest, HeartbeatRequest, JoinGroupRequest,
+    ListConfigResourcesRequest, ListConfigResourcesResponse, ListOffsetsRequest, MetadataRequest,
+    OffsetCommitRequest, OffsetFetchRequest, ProduceRequest, SyncGroupRequest,
+    alter_configs_request, list_offsets_request, offset_commit_request, offset_fetch_request,
 };
 use ottla_protocol::records::{BatchBuilder, ProducerState};
 use ottla_protocol::{ApiKey, ErrorCode, Request, header};
@@ -330,6 +332,72 @@ fn faults_do_what_they_say() {
             2
         );
         broker.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn a_folder_keeps_subscriptions_to_client_metrics() {
+    run(async {
+        let name = format!("ottla-broker-client-metrics-{}", std::process::id());
+        let dir = std::env::temp_dir().join(name);
+        let _ = std::fs::remove_dir_all(&dir);
+        let config = || BrokerConfig {
+            data_dir: Some(dir.clone()),
+            ..BrokerConfig::default()
+        };
+        let set = |name: &'static str, metrics: Option<&'static str>| {
+            let row = alter_configs_request::AlterableConfig {
+                name: "metrics".into(),
+                value: metrics.map(Into::into),
+                ..Default::default()
+            };
+            let resource = alter_configs_request::AlterConfigsResource {
+                resource_type: 16,
+                resource_name: name.into(),
+                configs: metrics.map(|_| row).into_iter().collect(),
+                ..Default::default()
+            };
+            AlterConfigsRequest {
+                resources: vec![resource],
+                ..Default::default()
+            }
+        };
+        let listed = ListConfigResourcesRequest::default();
+        let names = |answer: ListConfigResourcesResponse| -> Vec<String> {
+            let rows = answer.config_resources.into_iter();
+            rows.map(|row| row.resource_name.to_string()).collect()
+        };
+        let odd = "any = \"name\"\n";
+        let first = broker(config()).await;
+        let mut client = Client::to(first.address()).await;
+        for (name, metrics) in [(odd, Some("a,b")), ("gone", Some("c")), ("gone", None)] {
+            let answer = client.ask(&set(name, metrics), 2).await;
+            assert_eq!(answer.responses[0].error_code, 0);
+        }
+        first.stop().await.unwrap();
+
+        let second = broker(config()).await;
+        let mut client = Client::to(second.address()).await;
+        assert_eq!(names(client.ask(&listed, 0).await), [odd]);
+        let welcome = GetTelemetrySubscriptionsRequest::default();
+        let found = client.ask(&welcome, 0).await;
+        assert_eq!(found.requested_metrics, ["a", "b"]);
+        second.stop().await.unwrap();
+
+        std::fs::write(
+            dir.join("client-metrics"),
+            r#"{"s": {"match": "client_id"}}"#,
+        )
+        .unwrap();
+        let Err(error) = Broker::start(config()).await else {
+            panic!("it started");
+        };
+        let message = error.to_string();
+        assert!(
+            message.contains("client-metrics: subscription \"s\"") && message.contains("client_id"),
+            "{message}"
+        );
+        std::fs::remove_dir_all(&dir).unwrap();
     });
 }
 

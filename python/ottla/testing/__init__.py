@@ -709,7 +709,9 @@ class Broker:
         """Return the metrics that clients pushed.
 
         Clients push the metrics that the broker's setting `telemetry.metrics` names, such as `"*"` for all, every
-        `telemetry.interval.ms`.
+        `telemetry.interval.ms`. They also push what matching subscriptions request: the resource CLIENT_METRICS of
+        `Admin.incremental_alter_configs`. A client that connected before the first subscription pushes after its next
+        connection.
 
         Returns:
             The last thousand pushes, the oldest first.

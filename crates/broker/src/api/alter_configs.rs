@@ -1,13 +1,13 @@
-//! AlterConfigs, versions 0 to 2: replaces all settings of topics and groups. Settings that the request leaves out return to
-//! their defaults. Those of brokers stay as they are.
+//! AlterConfigs, versions 0 to 2: replaces all settings of topics, groups and subscriptions to client metrics. Settings that the
+//! request leaves out return to their defaults. Those of brokers stay as they are.
 
 use ottla_protocol::messages::alter_configs_request::AlterConfigsResource;
 use ottla_protocol::messages::alter_configs_response::AlterConfigsResourceResponse;
 use ottla_protocol::messages::{AlterConfigsRequest, AlterConfigsResponse};
 use ottla_protocol::{ErrorCode, Versions};
 
-use super::config_changes::{GROUP, Rejected, TOPIC, repeated};
-use super::incremental_alter_configs::{check_resource, set_group, set_topic};
+use super::config_changes::{CLIENT_METRICS, GROUP, Rejected, TOPIC, repeated};
+use super::incremental_alter_configs::{check_resource, set_group, set_subscription, set_topic};
 use super::{Api, Cx, Outcome};
 use crate::config::{TOPIC_KEYS, Values, group_key};
 use crate::group::OwnSettings;
@@ -74,6 +74,11 @@ fn replace(
                 own.insert(group_key(key, value).map_err(wrong)?.name, value.to_owned());
             }
             set_group(cx, name, own, validate_only)
+        }
+        CLIENT_METRICS => {
+            let rows = rows.into_iter();
+            let given = rows.map(|(key, value)| (key.to_owned(), value.to_owned()));
+            set_subscription(cx, name, &given.collect(), validate_only)
         }
         _ => Ok(()),
     }

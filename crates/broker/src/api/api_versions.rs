@@ -8,7 +8,7 @@ use ottla_protocol::messages::api_versions_response::{
 use ottla_protocol::messages::{ApiVersionsRequest, ApiVersionsResponse};
 use ottla_protocol::{ApiKey, ErrorCode, Str, Versions};
 
-use super::{Answered, Api, Cx, HANDLED, Outcome, told};
+use super::{Answered, Api, Cx, HANDLED, Outcome, Software, told};
 use crate::core::Core;
 use crate::release::Release;
 
@@ -28,8 +28,14 @@ impl Api for ApiVersionsRequest {
             return Outcome::Answer(self.refuse(cx.version, ErrorCode::INVALID_REQUEST));
         }
         cx.client.session.lock().versions_told();
+        if cx.version >= 3 {
+            *cx.client.software.lock() = Software {
+                name: self.client_software_name,
+                version: self.client_software_version,
+            };
+        }
         Outcome::Answer(ApiVersionsResponse {
-            api_keys: keys(cx.core, cx.core.settings.telemetry.is_on()),
+            api_keys: keys(cx.core, cx.core.asks_for_metrics()),
             ..features(cx.core.release(), cx.version)
         })
     }

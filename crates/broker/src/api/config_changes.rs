@@ -9,6 +9,7 @@ pub(super) type Rejected = (ErrorCode, String);
 
 /// The types of resources with settings.
 pub(super) const TOPIC: i8 = 2;
+pub(super) const CLIENT_METRICS: i8 = 16;
 pub(super) const GROUP: i8 = 32;
 
 /// The type and name of a resource, and the names of its settings.

@@ -1,4 +1,4 @@
-//! DescribeConfigs, versions 0 to 4: topics and this broker.
+//! DescribeConfigs, versions 0 to 4: topics, groups, subscriptions to client metrics and this broker.
 
 use ottla_protocol::messages::describe_configs_request::DescribeConfigsResource;
 use ottla_protocol::messages::describe_configs_response::{
@@ -7,13 +7,13 @@ use ottla_protocol::messages::describe_configs_response::{
 use ottla_protocol::messages::{DescribeConfigsRequest, DescribeConfigsResponse};
 use ottla_protocol::{ErrorCode, Str, Versions};
 
+use super::config_changes::{CLIENT_METRICS, GROUP, TOPIC};
 use super::{Api, Cx, Outcome};
+use crate::config::subscription_keys::SUBSCRIPTION_KEYS;
 use crate::config::{ConfigSource, Key, ValueType};
 use crate::security::acl::{Operation, Resource};
 
-const TOPIC: i8 = 2;
 const BROKER: i8 = 4;
-const GROUP: i8 = 32;
 
 impl Api for DescribeConfigsRequest {
     const HANDLED: Versions = Versions { min: 0, max: 4 };
@@ -74,6 +74,27 @@ fn describe(
             let rows = rows.map(|(key, value, source)| DescribeConfigsResourceResult {
                 read_only: false,
                 ..row(cx.version, request, key, &value, source, inherited(key))
+            });
+            Ok(rows.collect())
+        }
+        CLIENT_METRICS if name.is_empty() => Err((
+            ErrorCode::INVALID_REQUEST,
+            "a subscription to client metrics must have a name".to_owned(),
+        )),
+        CLIENT_METRICS => {
+            let set = cx.core.subscriptions.configs(name);
+            let keys = SUBSCRIPTION_KEYS.iter().filter(|key| wanted(key));
+            let rows = keys.map(|key| {
+                let (value, source) = match set.get(key.name) {
+                    Some(value) => (value.as_str(), ConfigSource::ClientMetrics),
+                    None => (key.default, ConfigSource::Default),
+                };
+                let mut row = row(cx.version, request, key, value, source, None);
+                row.read_only = false;
+                // Of these Kafka counts no default among the synonyms.
+                row.synonyms
+                    .retain(|synonym| synonym.source != ConfigSource::Default as i8);
+                row
             });
             Ok(rows.collect())
         }
@@ -150,7 +171,7 @@ fn config_type(kind: ValueType) -> i8 {
         ValueType::Int(_, most) if most <= i64::from(i32::MAX) => 3,
         ValueType::Int(..) => 5,
         ValueType::Ratio => 6,
-        ValueType::ListOf(_) => 7,
+        ValueType::ListOf(_) | ValueType::Items => 7,
     }
 }
 

@@ -1,4 +1,4 @@
-//! GetTelemetrySubscriptions, version 0: what `telemetry.metrics` requests of every client
+//! GetTelemetrySubscriptions, version 0: what `telemetry.metrics` requests of every client, and the subscriptions that match it
 //! (KIP-714).
 
 use ottla_protocol::compression::Compression;
@@ -8,20 +8,23 @@ use ottla_protocol::messages::{
 use ottla_protocol::{ErrorCode, Uuid, Versions};
 
 use super::{Api, Cx, Outcome};
+use crate::telemetry::{
+    Attributes, CLIENT_ID, CLIENT_INSTANCE_ID, CLIENT_SOFTWARE_NAME, CLIENT_SOFTWARE_VERSION,
+    CLIENT_SOURCE_ADDRESS, CLIENT_SOURCE_PORT,
+};
 
 impl Api for GetTelemetrySubscriptionsRequest {
     const HANDLED: Versions = Versions { min: 0, max: 0 };
 
     fn answer(self, cx: &Cx<'_>) -> Outcome<GetTelemetrySubscriptionsResponse> {
-        let wanted = &cx.core.settings.telemetry;
-        if !wanted.is_on() {
-            return Outcome::Answer(self.refuse(cx.version, ErrorCode::UNSUPPORTED_VERSION));
-        }
         let id = match self.client_instance_id {
             Uuid::ZERO => cx.core.new_uuid(),
             given => given,
         };
-        cx.core.pushes.lock().welcome(cx.now.instant, id);
+        let Some(wanted) = cx.core.wanted(&attributes(cx, id)) else {
+            return Outcome::Answer(self.refuse(cx.version, ErrorCode::UNSUPPORTED_VERSION));
+        };
+        cx.core.pushes.lock().welcome(cx.now.instant, id, &wanted);
         let codecs = Compression::ALL.iter().rev();
         Outcome::Answer(GetTelemetrySubscriptionsResponse {
             client_instance_id: id,
@@ -41,4 +44,17 @@ impl Api for GetTelemetrySubscriptionsRequest {
             ..Default::default()
         })
     }
+}
+
+/// What subscriptions match of a client.
+pub(super) fn attributes(cx: &Cx<'_>, instance: Uuid) -> Attributes {
+    let software = cx.client.software.lock();
+    Attributes::from([
+        (CLIENT_INSTANCE_ID, instance.to_string()),
+        (CLIENT_ID, cx.client_id.as_deref().unwrap_or("").to_owned()),
+        (CLIENT_SOFTWARE_NAME, software.name.to_string()),
+        (CLIENT_SOFTWARE_VERSION, software.version.to_string()),
+        (CLIENT_SOURCE_ADDRESS, cx.client.host.to_string()),
+        (CLIENT_SOURCE_PORT, cx.client.port.to_string()),
+    ])
 }

@@ -1,4 +1,7 @@
-//! IncrementalAlterConfigs, versions 0 and 1 (KIP-339): of the settings of topics and groups. Those of brokers stay as they are.
+//! IncrementalAlterConfigs, versions 0 and 1 (KIP-339): of the settings of topics, groups and subscriptions to client
+//! metrics (KIP-714). Those of brokers stay as they are.
+
+use std::collections::BTreeMap;
 
 use ottla_protocol::messages::incremental_alter_configs_request::{
     AlterConfigsResource, AlterableConfig,
@@ -7,11 +10,12 @@ use ottla_protocol::messages::incremental_alter_configs_response::AlterConfigsRe
 use ottla_protocol::messages::{IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse};
 use ottla_protocol::{ErrorCode, Versions};
 
-use super::config_changes::{GROUP, Rejected, TOPIC, repeated};
+use super::config_changes::{CLIENT_METRICS, GROUP, Rejected, TOPIC, repeated};
 use super::{Api, Cx, Outcome};
 use crate::config::{TOPIC_KEYS, ValueType, Values, group_key};
 use crate::group::OwnSettings;
 use crate::security::acl::{Operation, Resource};
+use crate::telemetry::Subscription;
 use crate::topics::check_name;
 
 const SET: i8 = 0;
@@ -56,8 +60,10 @@ pub(super) fn check_resource(cx: &Cx<'_>, kind: i8, name: &str) -> Result<(), Re
     let resource = match kind {
         TOPIC => Resource::topic(name),
         GROUP => Resource::group(name),
+        CLIENT_METRICS => Resource::CLUSTER,
         _ => {
-            let message = "this broker changes the settings of topics and groups only";
+            let message =
+                "this broker changes the settings of topics, groups and client metrics only";
             return Err((ErrorCode::INVALID_REQUEST, message.to_owned()));
         }
     };
@@ -66,6 +72,7 @@ pub(super) fn check_resource(cx: &Cx<'_>, kind: i8, name: &str) -> Result<(), Re
     if name.is_empty() {
         let message = match kind {
             TOPIC => "the settings of all topics are the broker's: log.*",
+            CLIENT_METRICS => "a subscription to client metrics must have a name",
             _ => "the settings of all groups are the broker's: group.consumer.* and group.share.*",
         };
         return Err((ErrorCode::INVALID_REQUEST, message.to_owned()));
@@ -86,6 +93,20 @@ pub(super) fn set_group(
         cx.core.group_settings.set(name, own);
     }
     Ok(())
+}
+
+/// Gives a subscription to client metrics these configurations in place of those that it has.
+pub(super) fn set_subscription(
+    cx: &Cx<'_>,
+    name: &str,
+    given: &BTreeMap<String, String>,
+    validate_only: bool,
+) -> Result<(), Rejected> {
+    let subscription = Subscription::new(given)?;
+    if validate_only {
+        return Ok(());
+    }
+    cx.core.set_subscription(name, subscription)
 }
 
 /// Gives a topic these settings in place of those that it has. They hold at once.
@@ -123,11 +144,47 @@ fn alter(
     if kind == TOPIC {
         return alter_topic(cx, resource, validate_only);
     }
+    if kind == CLIENT_METRICS {
+        return alter_subscription(cx, resource, validate_only);
+    }
     let mut own = cx.core.group_settings.of(name);
     for config in &resource.configs {
         apply(&mut own, config)?;
     }
     set_group(cx, name, own, validate_only)
+}
+
+/// The configurations of a subscription to client metrics.
+fn alter_subscription(
+    cx: &Cx<'_>,
+    resource: &AlterConfigsResource,
+    validate_only: bool,
+) -> Result<(), Rejected> {
+    let name = &*resource.resource_name;
+    let set = cx.core.subscriptions.configs(name).into_iter();
+    let mut given: BTreeMap<String, String> =
+        set.map(|(key, value)| (key.to_owned(), value)).collect();
+    for config in &resource.configs {
+        let key = &*config.name;
+        match (config.config_operation, config.value.as_deref()) {
+            (DELETE, _) => drop(given.remove(key)),
+            (_, None) => {
+                let message = format!("{key}: there is nothing to set it to");
+                return Err((ErrorCode::INVALID_REQUEST, message));
+            }
+            (SET, Some(value)) => drop(given.insert(key.to_owned(), value.to_owned())),
+            (APPEND | SUBTRACT, _) => {
+                // So does Kafka, whose controller takes none of them for a list.
+                let message = format!("{key} can be set only, not appended to or subtracted from");
+                return Err((ErrorCode::INVALID_CONFIG, message));
+            }
+            (operation, _) => {
+                let message = format!("{key}: there is no operation {operation}");
+                return Err((ErrorCode::INVALID_REQUEST, message));
+            }
+        }
+    }
+    set_subscription(cx, name, &given, validate_only)
 }
 
 /// The settings of a topic, which hold at once.

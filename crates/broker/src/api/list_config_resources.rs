@@ -4,14 +4,12 @@ use ottla_protocol::messages::list_config_resources_response::ConfigResource;
 use ottla_protocol::messages::{ListConfigResourcesRequest, ListConfigResourcesResponse};
 use ottla_protocol::{ErrorCode, Str, Versions};
 
+use super::config_changes::{CLIENT_METRICS, GROUP, TOPIC};
 use super::{Api, Cx, Outcome};
 use crate::security::acl::{Operation, Resource};
 
-const TOPIC: i8 = 2;
 const BROKER: i8 = 4;
 const BROKER_LOGGER: i8 = 8;
-const CLIENT_METRICS: i8 = 16;
-const GROUP: i8 = 32;
 const ALL: [i8; 5] = [TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP];
 
 impl Api for ListConfigResourcesRequest {
@@ -47,8 +45,10 @@ impl Api for ListConfigResourcesRequest {
                     let names = cx.core.group_settings.names().into_iter();
                     names.map(Str::from).collect()
                 }
-                // There are no subscriptions.
-                _ => Vec::new(),
+                _ => {
+                    let names = cx.core.subscriptions.names().into_iter();
+                    names.map(Str::from).collect()
+                }
             };
             config_resources.extend(names.into_iter().map(|resource_name| ConfigResource {
                 resource_name,

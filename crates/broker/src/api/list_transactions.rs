@@ -4,9 +4,9 @@
 use ottla_protocol::messages::list_transactions_response::TransactionState;
 use ottla_protocol::messages::{ListTransactionsRequest, ListTransactionsResponse};
 use ottla_protocol::{ErrorCode, Str, Versions};
-use regex_lite::Regex;
 
 use super::{Api, Cx, Outcome};
+use crate::pattern::compile;
 use crate::security::acl::{Operation, Resource};
 use crate::transaction::{Listed, Status};
 
@@ -16,10 +16,7 @@ impl Api for ListTransactionsRequest {
     fn answer(self, cx: &Cx<'_>) -> Outcome<ListTransactionsResponse> {
         let pattern = self.transactional_id_pattern.as_deref();
         let pattern = pattern.filter(|pattern| !pattern.is_empty());
-        let pattern = match pattern
-            .map(|it| Regex::new(&format!("^(?:{it})$")))
-            .transpose()
-        {
+        let pattern = match pattern.map(compile).transpose() {
             Ok(pattern) => pattern,
             Err(_) => {
                 let code = ErrorCode::INVALID_REGULAR_EXPRESSION;

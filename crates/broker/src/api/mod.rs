@@ -131,6 +131,7 @@ use crate::security::session::{Session, Who};
 #[derive(Debug)]
 pub(crate) struct Client {
     pub(crate) host: IpAddr,
+    pub(crate) port: u16,
     /// The index of its listener.
     pub(crate) listener: usize,
     pub(crate) session: Mutex<Session>,
@@ -138,6 +139,25 @@ pub(crate) struct Client {
     pub(crate) waker: Waker,
     /// The share sessions that began on its connection.
     pub(crate) shares: Mutex<Vec<u64>>,
+    pub(crate) software: Mutex<Software>,
+}
+
+/// The name and version that a client sends (KIP-511).
+#[derive(Debug)]
+pub(crate) struct Software {
+    pub(crate) name: Str,
+    pub(crate) version: Str,
+}
+
+impl Default for Software {
+    /// Kafka's word for a client that has sent neither.
+    fn default() -> Self {
+        let unknown = Str::from_static("unknown");
+        Self {
+            name: unknown.clone(),
+            version: unknown,
+        }
+    }
 }
 
 /// The context of a request.

@@ -1,5 +1,6 @@
 //! Every API at every version through the door, and what single ones mean; no sockets, and time stands still.
 
+mod client_metrics;
 mod fetch_sessions;
 mod old_versions;
 mod security;
@@ -75,6 +76,7 @@ impl Bench {
                 zookeeper: Arc::default(),
                 group_settings: Arc::default(),
                 share_states: Arc::default(),
+                subscriptions: Arc::default(),
                 cluster_id: None,
             },
             7,
@@ -189,10 +191,12 @@ impl Bench {
 fn client(principal: Principal) -> Client {
     Client {
         host: HOST,
+        port: 50_000,
         listener: 0,
         session: Mutex::new(Session::open(principal)),
         waker: Waker::noop().clone(),
         shares: Mutex::default(),
+        software: Mutex::default(),
     }
 }
 
@@ -477,6 +481,7 @@ fn pushes_are_refused_as_kafka_refuses_them_and_kept_otherwise() {
     ];
     for (wanted, push) in &wrong {
         assert_eq!(code(&bench, push), *wanted);
+        bench.now.instant += Duration::from_secs(1);
     }
     assert_eq!(code(&bench, &good), ErrorCode::NONE);
     assert_eq!(code(&bench, &good), ErrorCode::THROTTLING_QUOTA_EXCEEDED);

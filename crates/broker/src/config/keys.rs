@@ -17,6 +17,8 @@ pub enum ValueType {
     OneOf(&'static [&'static str]),
     /// Any of these words, separated by commas; may be empty.
     ListOf(&'static [&'static str]),
+    /// Any texts but empty ones, separated by commas; may be empty.
+    Items,
     /// `earliest`, `latest`, or `by_duration:` and a duration as ISO 8601 has it.
     Reset,
     /// Any text.
@@ -893,6 +895,12 @@ impl ValueType {
                 "must be a list of {}, separated by commas",
                 words.join(", ")
             )),
+            ValueType::Items
+                if value.is_empty() || value.split(',').all(|item| !item.trim().is_empty()) =>
+            {
+                Ok(())
+            }
+            ValueType::Items => Err("must be a list without empty items".to_owned()),
             ValueType::Text => Ok(()),
         }
     }

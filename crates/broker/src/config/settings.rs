@@ -473,6 +473,7 @@ pub(crate) enum ConfigSource {
     Topic = 1,
     Broker = 4,
     Default = 5,
+    ClientMetrics = 7,
     Group = 8,
 }
 

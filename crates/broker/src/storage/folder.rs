@@ -1,10 +1,10 @@
 //! The data folder around the logs, laid out as a real broker's.
 //!
 //! `meta.properties` names the cluster; each `topic-partition` folder holds `partition.metadata` with the topic's id and
-//! `leader-epoch-checkpoint`. A real broker keeps topic settings and producer ids in its metadata log; here they are two
-//! small files of our own, `topic-settings` and `producer-ids`, which it ignores.
+//! `leader-epoch-checkpoint`. A real broker keeps topic settings and producer ids in its metadata log; here they are
+//! small files of our own, `topic-settings` and `producer-ids`, which it ignores; `client-metrics` has subscriptions (KIP-714).
 //!
-//! A topic is deleted at once by its id in a third, `deleted-topics`; its folders get other names, as Kafka's, and go. What a
+//! A topic is deleted at once by its id in another, `deleted-topics`; its folders get other names, as Kafka's, and go. What a
 //! crash or a failure leaves of them goes at the next start.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,6 +17,7 @@ use ottla_protocol::Uuid;
 
 use crate::config::{TOPIC_KEYS, Values};
 use crate::error::BrokerError;
+use crate::telemetry::{Configs, Subscription};
 
 #[derive(Debug)]
 pub(crate) struct Folder {
@@ -39,6 +40,7 @@ const META: &str = "meta.properties";
 const PARTITION_METADATA: &str = "partition.metadata";
 const SETTINGS: &str = "topic-settings";
 const PRODUCER_IDS: &str = "producer-ids";
+const SUBSCRIPTIONS: &str = "client-metrics";
 const DELETED: &str = "deleted-topics";
 /// The end of the name of a folder that goes.
 const GOES: &str = "-delete";
@@ -232,6 +234,34 @@ impl Folder {
             }
             _ => Ok(()),
         }
+    }
+
+    /// The subscriptions to client metrics with their names.
+    pub(crate) fn subscriptions(&self) -> Result<Vec<(String, Subscription)>, BrokerError> {
+        let path = self.root.join(SUBSCRIPTIONS);
+        let Some(text) = read_if_there(&path)? else {
+            return Ok(Vec::new());
+        };
+        let all: BTreeMap<String, BTreeMap<String, String>> = serde_json::from_str(&text)
+            .map_err(|cause| BrokerError::corrupt(&path, cause.to_string()))?;
+        let checked = all.into_iter().map(|(name, configs)| {
+            let subscription = Subscription::new(&configs).map_err(|(_, what)| {
+                BrokerError::corrupt(&path, format!("subscription \"{name}\": {what}"))
+            })?;
+            Ok((name, subscription))
+        });
+        checked.collect()
+    }
+
+    /// Writes down what is set for each subscription. Their names are any texts: JSON.
+    pub(crate) fn write_subscriptions(
+        &self,
+        all: &BTreeMap<&str, &Configs>,
+    ) -> Result<(), BrokerError> {
+        let path = self.root.join(SUBSCRIPTIONS);
+        let text = serde_json::to_string(all);
+        let text = text.map_err(|cause| BrokerError::corrupt(&path, cause.to_string()))?;
+        replace(&path, &text)
     }
 
     /// The first producer id that was not reserved yet.

@@ -481,7 +481,11 @@ fn describe<'py>(py: Python<'py>, key: &Key) -> PyResult<Bound<'py, PyDict>> {
             row.set_item("choices", words.to_vec())?;
             "choice"
         }
-        ValueType::Ratio | ValueType::ListOf(_) | ValueType::Reset | ValueType::Text => "text",
+        ValueType::Ratio
+        | ValueType::ListOf(_)
+        | ValueType::Items
+        | ValueType::Reset
+        | ValueType::Text => "text",
     };
     row.set_item("kind", kind)?;
     Ok(row)

@@ -41,6 +41,7 @@ pub(crate) use self::member::Owned;
 use self::member::{AWAY, Aim, Held, Member, Stage};
 use self::pattern::Resolved;
 use super::catalogue::Catalogue;
+use crate::pattern::compile;
 
 /// What holds for one group, by its own settings or by the broker's.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -458,7 +459,7 @@ impl ConsumerGroup {
         let is_known = others
             .map(|(_, seat)| &seat.member.pattern)
             .any(|it| it.as_deref() == Some(expression));
-        match pattern::compile(expression) {
+        match compile(expression) {
             Err(cause) if !is_known => {
                 let message = format!("\"{expression}\" is not a regular expression: {cause}");
                 Err(Refused::new(ErrorCode::INVALID_REGULAR_EXPRESSION, message))
@@ -659,7 +660,7 @@ impl ConsumerGroup {
         let due: BTreeSet<String> = patterns.filter(is_due).cloned().collect();
         let mut found_others = false;
         for expression in due {
-            let topics = match pattern::compile(&expression) {
+            let topics = match compile(&expression) {
                 Ok(regex) => {
                     let names = seen.catalogue.names().map(|name| &**name);
                     let those =
