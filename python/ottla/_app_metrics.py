@@ -41,7 +41,7 @@ class AppMetrics:
     def unregister_metric_from_subscription(self: _Client, metric: AppMetric) -> None:
         """Stop pushing the metric that was registered with the name and the tags of this one.
 
-        Nothing happens if there is none, and the client's own metrics stay.
+        A metric that is not registered changes nothing. The client's own metrics stay.
 
         Args:
             metric: The metric, or another one with its name, group and tags.

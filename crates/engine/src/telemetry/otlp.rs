@@ -30,7 +30,7 @@ pub(super) struct Point {
     pub(super) since_ns: u64,
 }
 
-/// What brokers tell metrics apart by: a name, and attributes in the order of their names.
+/// What identifies a metric for brokers: a name, and attributes in the order of their names.
 pub(super) type Series = (String, Vec<(String, Arc<str>)>);
 
 /// The name of a metric for brokers: that of its group without `metrics`, then its own, in lower case and with dots for hyphens.
@@ -40,7 +40,7 @@ pub(super) fn name(group: &str, name: &str) -> String {
     format!("{PREFIX}.{group}.{}", clean(name))
 }
 
-/// What brokers tell this metric apart by.
+/// What identifies this metric for brokers.
 pub(super) fn series(metric: &Metric) -> Series {
     let name = name(&metric.group, &metric.name);
     let mut attributes: Vec<_> = attributes(metric).collect();

@@ -21,7 +21,7 @@ impl Registration {
     }
 }
 
-/// All that are registered, by what brokers tell them apart by.
+/// All that are registered, by what identifies them for brokers.
 #[derive(Debug, Default)]
 pub(super) struct Registered(BTreeMap<Series, Registration>);
 

@@ -18,11 +18,11 @@ use crate::bridge::errors;
 ///     name: Such as `"orders-open"`.
 ///     group: What it is a part of, such as `"shop"`.
 ///     tags: Tags and their values, such as `{"region": "eu"}`. `client-id` is left out, since brokers know it.
-///     kind: `"gauge"`, a value of the moment; or `"counter"`, a total that never shrinks. Brokers that request it get how
-///         much a counter grew since the last push.
+///     kind: `"gauge"`, a current value; or `"counter"`, a total that never shrinks. Brokers may request how much a
+///         counter grew since the last push.
 ///
 /// Raises:
-///     ArgumentError: `kind` is unknown; the name, the group or a tag is empty; or two tags have the same name for brokers.
+///     ArgumentError: `kind` is unknown; the name, the group or a tag is empty; or two tags are the same for brokers.
 ///
 /// Example:
 ///     ```python

@@ -144,7 +144,7 @@ fn one_of_the_same_name_is_replaced_and_one_that_is_removed_is_gone() {
     assert_eq!(total(push(&first), NAME), 5.0);
     assert_eq!(begun(push(&first)), BEGUN_NS);
 
-    // Brokers cannot tell this name from the other.
+    // Brokers get the same name as before.
     let after = metric("ORDERS-total", "shop", &[], Value::Total);
     after.add(1.0).unwrap();
     script.engine.register_metric(script.now, after);
