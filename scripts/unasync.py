@@ -219,10 +219,10 @@ class _Rewriting:
         self._edits.append((start, end, f"{' ' * statement.col_offset}{new}\n" if new else ""))
 
     def _base(self, cls: ast.ClassDef) -> None:
-        """Give a class its compiled base, and leave out what that has."""
+        """Give a class its compiled base before the others, and leave out what that has."""
         base = COMPILED[cls.name]
-        colon = self._source.index(":", self._start(cls))
-        self._edits.append((colon, colon, f"(_ottla.{base})"))
+        first = self._start(cls.bases[0])
+        self._edits.append((first, first, f"_ottla.{base}, "))
         compiled = _names_in_stub(base)
         for node in cls.body:
             if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__slots__":

@@ -23,6 +23,7 @@ import warnings
 from ottla import _admin
 from ottla._ottla import (
     DEBUG_BUILD,
+    AppMetric,
     Batch,
     Decoded,
     Deliveries,
@@ -82,6 +83,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Acknowledgement",
     "Admin",
+    "AppMetric",
     "Assignor",
     "BadRecord",
     "Batch",

@@ -94,7 +94,7 @@ class Verbs:
 
 def test_what_the_compiled_base_has_is_left_out():
     source = '''\
-class Producer:
+class Producer(AppMetrics):
     """Sends."""
 
     __slots__ = ("_core",)
@@ -108,7 +108,7 @@ class Producer:
     assert (
         made(source)
         == '''\
-class Producer(_ottla.SyncProducer):
+class Producer(_ottla.SyncProducer, AppMetrics):
     """Sends."""
 
     __slots__ = ()

@@ -87,13 +87,13 @@ OURS = {
     "listTopics": "list_topics",
     "listTransactions": "list_transactions",
     "metrics": "metrics",
-    "registerMetricForSubscription": "",
+    "registerMetricForSubscription": "register_metric_for_subscription",
     "removeMembersFromConsumerGroup": "remove_group_members",
     "removeRaftVoter": "remove_raft_voter",
     "renewDelegationToken": "renew_delegation_token",
     "unregisterBroker": "unregister_broker",
     "unregisterController": "unregister_controller",
-    "unregisterMetricFromSubscription": "",
+    "unregisterMetricFromSubscription": "unregister_metric_from_subscription",
     "updateFeatures": "update_features",
 }
 
@@ -110,8 +110,6 @@ BEYOND = (
 )
 
 NOTES = {
-    "": "brokers get the client's own metrics (KIP-714), and no metrics of a program (KIP-1076); a collector gets both, "
-    "by ottla.otel",
     "add_raft_voter": "the quorum is static: the call reaches it and is refused",
     "remove_raft_voter": "the quorum is static: the call reaches it and is refused",
     "unregister_controller": "of a controller that is not there",
@@ -130,6 +128,7 @@ NOTES = {
     "renew_delegation_token": "as create_delegation_token",
     "expire_delegation_token": "as create_delegation_token",
     "describe_delegation_tokens": "as create_delegation_token",
+    "register_metric_for_subscription": "what brokers get: tests/integration/test_telemetry.py",
     "client_instance_id": "the brokers have no plugin that takes metrics; with one: tests/integration/test_telemetry.py",
 }
 
@@ -143,6 +142,7 @@ def probes(admin: ottla.Admin, bootstrap: str) -> dict[str, Callable[[], object]
     token = b"no token"
     rule = ottla.AclBinding("TOPIC", topic, "User:alice", "READ")
     voter = uuid.UUID(int=5)
+    metric = ottla.AppMetric(topic, group)
 
     def grow() -> None:
         admin.create_partitions({topic: 2})
@@ -223,6 +223,8 @@ def probes(admin: ottla.Admin, bootstrap: str) -> dict[str, Callable[[], object]
         "find_hanging_transactions": lambda: admin.find_hanging_transactions(topic),
         "abort_transaction": lambda: admin.abort_transaction(place, producer_id=1, producer_epoch=0),
         "metrics": admin.metrics,
+        "register_metric_for_subscription": lambda: admin.register_metric_for_subscription(metric),
+        "unregister_metric_from_subscription": lambda: admin.unregister_metric_from_subscription(metric),
         "client_instance_id": lambda: admin.client_instance_id(20),
         "delete_topics": lambda: admin.delete_topics(topic),
         "close": admin.close,
@@ -288,11 +290,10 @@ def page(found: dict[str, dict[str, str]]) -> str:
     head = f"| Java | ours | {' | '.join(columns)} | verdict | note |\n|{'---|' * (len(columns) + 4)}\n"
     rows = []
     for java, ours in [*OURS.items(), *((f"({name})", name) for name in BEYOND)]:
-        shown = {column: found[column][ours] if ours else "not offered" for column in columns}
-        said = verdict(shown) if ours else "none"
+        shown = {column: found[column][ours] for column in columns}
         java_cell = "beyond Java" if java.startswith("(") else f"`{java}`"
         rows.append(
-            f"| {java_cell} | {f'`{ours}`' if ours else 'none'} | {' | '.join(shown.values())} | {said} | {NOTES.get(ours, '')} |\n"
+            f"| {java_cell} | `{ours}` | {' | '.join(shown.values())} | {verdict(shown)} | {NOTES.get(ours, '')} |\n"
         )
     return (
         f"# Java's Admin and ours\n\n{datetime.now(UTC):%Y-%m-%d}, commit {commit()}. `python -m tests.brokers.admin --write`.\n\n"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 import pytest
-from opentelemetry.proto.metrics.v1.metrics_pb2 import MetricsData
+from opentelemetry.proto.metrics.v1.metrics_pb2 import Metric, MetricsData
 
 import ottla
 from ottla import protocol
@@ -70,6 +70,11 @@ def subscribe(bootstrap: str, values: dict[str, str]) -> None:
 
 def pushes(file: Path, client: str) -> list[tuple[UUID, bool, dict[str, Any]]]:
     """The instance ids of a client's pushes, whether each was the last, and its values by name and tags."""
+    return [(instance, terminating, values(metrics)) for instance, terminating, metrics in received(file, client)]
+
+
+def received(file: Path, client: str) -> list[tuple[UUID, bool, bytes]]:
+    """As `pushes`, with the metrics as they came."""
     data = file.read_bytes() if file.exists() else b""
     parts: list[bytes] = []
     while data:
@@ -81,19 +86,24 @@ def pushes(file: Path, client: str) -> list[tuple[UUID, bool, dict[str, Any]]]:
         if name.decode() == client:
             # Kafka's text of an id is base64.
             id_ = UUID(bytes=base64.urlsafe_b64decode(instance + b"=="))
-            found.append((id_, terminating == b"true", values(metrics)))
+            found.append((id_, terminating == b"true", metrics))
     return found
+
+
+def read(metrics: bytes) -> Iterator[Metric]:
+    for resource in MetricsData.FromString(metrics).resource_metrics:
+        for metric in (metric for scope in resource.scope_metrics for metric in scope.metrics):
+            assert metric.name.startswith(PREFIX)
+            yield metric
 
 
 def values(metrics: bytes) -> dict[str, Any]:
     found: dict[str, Any] = {}
-    for resource in MetricsData.FromString(metrics).resource_metrics:
-        for metric in (metric for scope in resource.scope_metrics for metric in scope.metrics):
-            assert metric.name.startswith(PREFIX)
-            points = metric.sum.data_points if metric.HasField("sum") else metric.gauge.data_points
-            for point in points:
-                tags = ",".join(f"{a.key}={a.value.string_value}" for a in point.attributes)
-                found[f"{metric.name.removeprefix(PREFIX)}{{{tags}}}"] = point.as_double
+    for metric in read(metrics):
+        points = metric.sum.data_points if metric.HasField("sum") else metric.gauge.data_points
+        for point in points:
+            tags = ",".join(f"{a.key}={a.value.string_value}" for a in point.attributes)
+            found[f"{metric.name.removeprefix(PREFIX)}{{{tags}}}"] = point.as_double
     return found
 
 
@@ -147,3 +157,49 @@ def test_kafka_gets_what_it_asked_for(receiving: tuple[str, Path]) -> None:
 def test_kafka_requests_what_the_matching_subscriptions_want(receiving: tuple[str, Path]) -> None:
     """The embedded broker does the same: tests/python/test_client_metrics.py."""
     assert requested(receiving[0]) == REQUESTED
+
+
+PROGRAM = "AppMetrics"
+
+
+def of_program(file: Path, client: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What a client's last push has of the program's metrics: values by name and tags, and of each name what it is."""
+    _, terminating, metrics = received(file, client)[-1]
+    assert terminating
+    shop = [metric for metric in read(metrics) if "shop" in metric.name]
+    kinds = {
+        metric.name: (metric.WhichOneof("data"), metric.sum.is_monotonic, metric.sum.aggregation_temporality)
+        for metric in shop
+    }
+    return {name: value for name, value in values(metrics).items() if "shop" in name}, kinds
+
+
+@pytest.mark.parametrize("role", ["Producer", "Consumer", "ShareConsumer", "Admin"])
+def test_metrics_of_a_program_are_pushed_as_the_java_client_pushes_them(
+    receiving: tuple[str, Path], javas: tuple[dict[str, Any], dict[str, Any]], role: str
+) -> None:
+    bootstrap, file = receiving
+    tags = {"Sales-Region": "EU", "client-id": "other"}
+    total = ottla.AppMetric("Orders-Total", "My-Shop-Metrics", tags=tags, kind="counter")
+    total.set(3)
+    orders = ottla.AppMetric("Orders-Open", "My-Shop-Metrics", tags=tags)
+    orders.set(7.25)
+    name = f"program-{role}"
+    group = {"group_id": name} if role == "ShareConsumer" else {}
+    with getattr(ottla, role)(bootstrap, client_id=name, **group) as client:
+        client.register_metric_for_subscription(total)
+        client.register_metric_for_subscription(orders)
+        client.client_instance_id(DEADLINE)
+    assert of_program(file, name) == javas
+    assert len(javas[0]) == 2
+
+
+@pytest.fixture(scope="module")
+def javas(receiving: tuple[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """What the last push of Kafka's own client has of a program's metrics."""
+    bootstrap, file = receiving
+    classes = tmp_path_factory.mktemp("program")
+    path = f"{fetch(VERSION)}/*"
+    sh("javac", "-nowarn", "-cp", path, "-d", classes, Path(__file__).parent / "java" / f"{PROGRAM}.java")
+    sh("java", "-cp", f"{path}:{classes}", PROGRAM, bootstrap, "java")
+    return of_program(file, "java")

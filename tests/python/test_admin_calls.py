@@ -19,7 +19,13 @@ SOURCES = [AIO / "_admin.py", *sorted((AIO / "_calls").glob("*.py"))]
 VERBS = ROOT / "crates" / "engine" / "src" / "admin"
 
 # What every client has.
-OF_CLIENTS = {"client_instance_id", "close", "metrics"}
+OF_CLIENTS = {
+    "client_instance_id",
+    "close",
+    "metrics",
+    "register_metric_for_subscription",
+    "unregister_metric_from_subscription",
+}
 # Methods that are another call with fewer arguments.
 OTHER_NAMES = {"force_terminate_transaction": "fence_producers"}
 

@@ -170,3 +170,103 @@ def test_refused_pushes_harm_nobody(api):
             first = pushes_of(broker, "p")[0]
             assert first.compression == "lz4", "another codec than the one that was refused"
             api.result(api(producer.send("t", b"v")))
+
+
+# --- metrics of the program (KIP-1076)
+
+
+def shop(values):
+    """The values of the program's metrics in a push."""
+    return {key: value for key, value in values.items() if key[0].startswith("shop.")}
+
+
+def last_of(broker, client):
+    """The values of a client's last push, which its close made, and its metrics."""
+    [last] = [push for push in broker.telemetry() if push.client_id == client and push.terminating]
+    return read(last)
+
+
+@pytest.mark.parametrize("role", ["Admin", "Consumer", "Producer", "ShareConsumer"])
+def test_every_client_pushes_metrics_of_the_program(api, asking, role):
+    name = f"shop-{role}-{api.name}"
+    options = {"group_id": name} if role == "ShareConsumer" else {}
+    open_orders = ottla.AppMetric("Orders-Open", "Shop-Metrics", tags={"Sales-Region": "EU"})
+    total = ottla.AppMetric("orders-total", "shop", kind="counter")
+    gone = ottla.AppMetric("gone", "shop")
+    open_orders.set(7.25)
+    total.add()
+    with api.open(role, asking.bootstrap_servers, client_id=name, **options) as client:
+        for metric in (open_orders, total, gone, total):
+            client.register_metric_for_subscription(metric)
+        for metric in (gone, gone, ottla.AppMetric("never", "shop")):
+            client.unregister_metric_from_subscription(metric)
+        api(client.client_instance_id())
+        pushes_of(asking, name)
+        open_orders.add(-8)
+        total.add(2)
+        assert not [key for key in client.metrics() if "shop" in key.group.lower()]
+    values, metrics = last_of(asking, name)
+    assert shop(values) == {("shop.orders.open", (("sales_region", "EU"),)): -0.75, ("shop.orders.total", ()): 3}
+    assert metrics[PREFIX + "shop.orders.open"].HasField("gauge")
+    assert metrics[PREFIX + "shop.orders.total"].sum.is_monotonic
+    for change in (client.register_metric_for_subscription, client.unregister_metric_from_subscription):
+        with pytest.raises(ottla.errors.ClosedError):
+            change(total)
+
+
+def test_metrics_of_the_program_are_filtered_and_counters_are_told_by_their_growth(api):
+    settings = {
+        "telemetry.metrics": "org.apache.kafka.shop.orders",
+        "telemetry.interval.ms": 100,
+        "telemetry.delta.temporality": True,
+    }
+    total = ottla.AppMetric("orders-total", "shop", kind="counter")
+    with Broker(topics=["t"], config=settings) as broker:
+        with api.admin(broker.bootstrap_servers, client_id="p") as admin:
+            admin.register_metric_for_subscription(total)
+            admin.register_metric_for_subscription(ottla.AppMetric("returns", "shop"))
+            for amount in (1, 2, 4):
+                total.add(amount)
+                api(admin.list_topics())
+                pushes_of(broker, "p", len(broker.telemetry()) + 1)
+        told = [read(push) for push in broker.telemetry()]
+    assert all(values.keys() <= {("shop.orders.total", ())} for values, _ in told)
+    assert sum(sum(values.values()) for values, _ in told) == 7
+    points = [metrics[PREFIX + "shop.orders.total"].sum.data_points[0] for _, metrics in told]
+    for one, next_one in itertools.pairwise(points):
+        assert one.time_unix_nano == next_one.start_time_unix_nano
+
+
+def test_a_metric_of_the_client_itself_stays_and_a_warning_is_logged(api, asking, caplog):
+    name = f"own-{api.name}"
+    own = ottla.AppMetric("record-send-total", "producer-topic-metrics", tags={"topic": "t"})
+    own.set(1000)
+    with api.producer(asking.bootstrap_servers, client_id=name, linger_ms=0) as producer:
+        producer.register_metric_for_subscription(own)
+        [record] = [record for record in caplog.records if record.levelname == "WARNING"]
+        assert "org.apache.kafka.producer.topic.record.send.total" in record.message
+        producer.unregister_metric_from_subscription(own)
+        api.result(api(producer.send("t", b"v")))
+        api(producer.client_instance_id())
+    values, _ = last_of(asking, name)
+    assert values["producer.topic.record.send.total", (("topic", "t"),)] == 1
+
+
+def test_what_is_no_metric_raises():
+    for arguments, options, text in (
+        (("n", "g"), {"kind": "timer"}, "kind"),
+        (("", "g"), {}, "empty"),
+        (("n", ""), {}, "empty"),
+        (("n", "g"), {"tags": {"a-b": "1", "A_b": "2"}}, "two tags"),
+    ):
+        with pytest.raises(ottla.errors.ArgumentError, match=text):
+            ottla.AppMetric(*arguments, **options)
+    total = ottla.AppMetric("orders-total", "shop", kind="counter")
+    total.set(2)
+    for change in (lambda: total.set(1), lambda: total.add(-1), lambda: total.set(math.nan)):
+        with pytest.raises(ottla.errors.ArgumentError, match=r"orders-total.* never shrinks"):
+            change()
+    assert total.value == 2
+    assert "orders-total" in repr(total)
+    with ottla.Admin("127.0.0.1:1") as admin, pytest.raises(TypeError, match="AppMetric"):
+        admin.register_metric_for_subscription("orders-total")

@@ -14,7 +14,7 @@ use crate::config::Config;
 use crate::dispatch::Dispatch;
 use crate::error::{Error, Kind};
 use crate::metadata::{Metadata, Topic};
-use crate::metrics::Metric;
+use crate::metrics::{AppMetric, Metric};
 use crate::observe::Observer;
 use crate::part::{Client, Core, Part, Reply};
 
@@ -269,6 +269,20 @@ impl<C: Client> Engine<C> {
     /// The id by which brokers know this client, or why it has none; `None` while it may come.
     pub fn instance(&self) -> Option<Result<Uuid, Error>> {
         self.core.telemetry.instance()
+    }
+
+    /// Pushes a metric of the program to brokers with the client's own (KIP-1076). It replaces a registered one of the same
+    /// name and tags; one of the client's own is not replaced, and an event reports that.
+    pub fn register_metric(&mut self, now: Instant, metric: Arc<AppMetric>) {
+        let Core {
+            cluster, telemetry, ..
+        } = &mut self.core;
+        telemetry.register(now, cluster, metric);
+    }
+
+    /// No longer pushes the registered metric of this name and these tags, if there is one.
+    pub fn unregister_metric(&mut self, metric: &AppMetric) {
+        self.core.telemetry.unregister(metric);
     }
 
     /// The client is about to close: pushes metrics for the last time, if a broker wants any. True

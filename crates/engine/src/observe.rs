@@ -302,6 +302,11 @@ pub enum Observed {
         /// The epoch.
         epoch: i16,
     },
+    /// A metric of the program was not registered.
+    MetricIgnored {
+        /// Its name for brokers.
+        name: String,
+    },
     /// How the producer's transactions are kept from here on.
     TransactionProtocolChosen {
         /// The transactional id.
@@ -349,6 +354,7 @@ impl Observed {
             Observed::Throttled { .. } => (Info, CONNECTION),
             Observed::Retried { .. } => (Info, CONNECTION),
             Observed::LeaderMoved { .. } => (Info, CLUSTER),
+            Observed::MetricIgnored { .. } => (Warning, CLUSTER),
             Observed::Rebootstrapped { .. } => (Warning, CLUSTER),
             Observed::PartitionsAdded { .. } => (Info, CLUSTER),
             Observed::TopicRecreated { .. } => (Warning, CLUSTER),
@@ -617,6 +623,10 @@ impl fmt::Display for Observed {
             Observed::ProducerIdentified { id, epoch } => {
                 write!(f, "producer id {id}, epoch {epoch}")
             }
+            Observed::MetricIgnored { name } => write!(
+                f,
+                "a metric of the application was not registered: {name} with these tags is a metric of the client itself; rename it"
+            ),
             Observed::TransactionProtocolChosen { id, protocol } => {
                 let kip = if *protocol >= 2 { "KIP-890" } else { "KIP-98" };
                 write!(f, "transactions of {id} use protocol {protocol} ({kip})")

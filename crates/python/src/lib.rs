@@ -30,6 +30,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 
     bridge::interpreters::check()?;
     module.add_class::<clients::admin::AdminCore>()?;
+    module.add_class::<clients::app_metric::AppMetric>()?;
     module.add_class::<clients::assignors::AssignorQuestion>()?;
     module.add_class::<records::batch::Batch>()?;
     module.add_class::<records::batch::Record>()?;

@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, Self, Unpack
 
 from ottla import _ottla, _reporting
+from ottla._app_metrics import AppMetrics
 from ottla._closing import CLOSE_TIMEOUT, NOT_CLOSED, exit_timeout, failure, left, noting
 from ottla._habits import missing
 from ottla._hints import ConfigValue, Servers, keywords
@@ -21,7 +22,7 @@ from ottla._sync._calls.transactions import Transactions
 from ottla._sync._closing import disconnect
 
 
-class Admin(Reassignments, Groups, Transactions, Security):
+class Admin(Reassignments, Groups, Transactions, Security, AppMetrics):
     """Manages a cluster: its topics, groups, configurations, users and brokers. Threads may share it.
 
     Args:

@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self
 
 from ottla import _ottla, _reporting
+from ottla._app_metrics import AppMetrics
 from ottla._closing import CLOSE_TIMEOUT, NOT_CLOSED, exit_timeout, failure, in_listener, left, noting
 from ottla._habits import missing
 from ottla._later import uuid
@@ -31,7 +32,7 @@ from ottla._types import (
 from ottla.errors import ClosedError
 
 
-class Consumer(_ottla.SyncConsumer):
+class Consumer(_ottla.SyncConsumer, AppMetrics):
     """Reads records. Threads may share it: their polls wait for each other.
 
     With `enable.auto.commit` such threads need a consumer each: the poll of one commits what the others work on.

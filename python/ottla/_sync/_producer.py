@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from ottla import _ottla, _reporting
+from ottla._app_metrics import AppMetrics
 from ottla._callbacks import settling
 from ottla._closing import NOT_CLOSED, deadline_of, exit_timeout, failure, left_of, noting
 from ottla._habits import missing
@@ -21,7 +22,7 @@ from ottla._sync._transaction import Transaction
 from ottla._types import Data, GroupMetadata, Headers, Offsets, PreparedTransaction
 
 
-class Producer(_ottla.SyncProducer):
+class Producer(_ottla.SyncProducer, AppMetrics):
     """Sends records. Threads may share it.
 
     Args:

@@ -7,6 +7,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, Self, Unpack
 
 from ottla import _ottla
+from ottla._app_metrics import AppMetrics
 from ottla._closing import CLOSE_TIMEOUT, NOT_CLOSED, exit_timeout, failure, left, noting
 from ottla._habits import missing
 from ottla._hints import ConfigValue, Servers, keywords
@@ -24,7 +25,7 @@ from ottla.aio._reporting import Reports
 from ottla.aio._sasl import with_loop
 
 
-class Admin(Reassignments, Groups, Transactions, Security):
+class Admin(Reassignments, Groups, Transactions, Security, AppMetrics):
     """Manages a cluster: its topics, groups, configurations, users and brokers, for asyncio. Tasks may share it.
 
     Args:

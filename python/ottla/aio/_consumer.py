@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, Unpack
 
 from ottla import _ottla
+from ottla._app_metrics import AppMetrics
 from ottla._assignors import answer_on_loop
 from ottla._closing import CLOSE_TIMEOUT, NOT_CLOSED, deadline_of, exit_timeout, failure, in_listener, left, noting
 from ottla._habits import missing
@@ -44,7 +45,7 @@ from ottla.errors import ClosedError
 LISTENER: ContextVar[object | None] = ContextVar("LISTENER", default=None)  # stands for the listener of a task
 
 
-class Consumer:
+class Consumer(AppMetrics):
     """Reads records, for asyncio. Tasks may share it: their polls wait for each other.
 
     With `enable.auto.commit` such tasks need a consumer each: the poll of one commits what the others work on.

@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Never, NoReturn, Self, Unpack
 
 from ottla import _ottla
+from ottla._app_metrics import AppMetrics
 from ottla._closing import NOT_CLOSED, deadline_of, exit_timeout, failure, left_of, noting
 from ottla._habits import missing
 from ottla._hints import ArrowArray, ArrowStream, ConfigValue, Servers, keywords
@@ -27,7 +28,7 @@ from ottla.aio._sasl import with_loop
 from ottla.aio._transaction import Transaction
 
 
-class Producer:
+class Producer(AppMetrics):
     """Sends records, for asyncio. It belongs to no loop: several threads, with a loop each, may share it.
 
     Args:

@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, Self, Unpack
 
 from ottla import _ottla
+from ottla._app_metrics import AppMetrics
 from ottla._closing import CLOSE_TIMEOUT, NOT_CLOSED, exit_timeout, failure, left, noting
 from ottla._habits import missing
 from ottla._hints import AcknowledgeKind, ConfigValue, Rows, Servers, keywords
@@ -26,7 +27,7 @@ from ottla.aio._sasl import with_loop
 from ottla.errors import ClosedError, KafkaError
 
 
-class ShareConsumer:
+class ShareConsumer(AppMetrics):
     """Reads records in a share group (KIP-932), for asyncio. Tasks may share it, with explicit acknowledgement.
 
     Args:

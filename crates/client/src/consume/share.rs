@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use ottla_engine::config::AcknowledgementMode;
 use ottla_engine::engine::closed_error;
 use ottla_engine::fetched::Fetched;
-use ottla_engine::metrics::Metric;
+use ottla_engine::metrics::{AppMetric, Metric};
 use ottla_engine::share_consumer::{Acquired, AcquiredRange, CommitId, ShareConsumer as Work};
 use ottla_engine::{Change, Config, Engine, Error, Kind, Role};
 use parking_lot::Mutex;
@@ -424,6 +424,21 @@ impl<D: Decode> ShareConsumer<D> {
     /// responded by the deadline.
     pub async fn instance_id(&self, timeout: Option<Duration>) -> Result<[u8; 16], Error> {
         self.inner.driver.instance(timeout).await
+    }
+
+    /// Pushes a metric of the program to brokers with the client's own (KIP-1076). It replaces a registered one of the same
+    /// name and tags, but none of the client's.
+    pub fn register_metric(&self, metric: Arc<AppMetric>) {
+        self.inner
+            .driver
+            .with(|engine, now| engine.register_metric(now, metric));
+    }
+
+    /// No longer pushes the registered metric of this name and these tags, if there is one.
+    pub fn unregister_metric(&self, metric: &AppMetric) {
+        self.inner
+            .driver
+            .with(|engine, _| engine.unregister_metric(metric));
     }
 
     /// All metrics at this moment, named as Kafka's Java client names them.

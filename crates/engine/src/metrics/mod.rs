@@ -9,16 +9,20 @@
 //! * `meters`: what is measured, of the client and of each broker, topic and partition
 //! * `sensor`: a total, and statistics over a sliding window
 //! * `snapshot`: all metrics of a client at one moment
+//! * `application`: a metric of the program, which is pushed to brokers with the client's own
 //!
 //! A sensor takes in a value for each request, batch, poll or connection, never for each record.
 //! Sources: the monitoring chapter of Kafka's documentation, KIP-188, KIP-613, KIP-714.
 
+mod application;
 mod meters;
 mod notes;
 mod sensor;
 mod snapshot;
 pub mod table;
 
+pub use self::application::AppMetric;
+pub(crate) use self::application::attribute;
 pub(crate) use self::meters::Meters;
 pub(crate) use self::notes::{Answered, BatchSize, Progress};
 #[cfg(test)]

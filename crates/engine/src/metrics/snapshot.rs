@@ -1,5 +1,6 @@
 //! All metrics of a client at one moment.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -15,15 +16,15 @@ use crate::config::Config;
 use crate::config::Role;
 
 /// A tag: its name and its value.
-pub type Tag = (&'static str, Arc<str>);
+pub type Tag = (Cow<'static, str>, Arc<str>);
 
 /// A metric, named as Kafka's Java client names it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Metric {
     /// Its name, such as `record-send-rate`.
-    pub name: &'static str,
+    pub name: Cow<'static, str>,
     /// Its group, such as `producer-metrics`.
-    pub group: &'static str,
+    pub group: Cow<'static, str>,
     /// In the order of their names. Metrics of one thing share them.
     pub tags: Arc<[Tag]>,
     /// What the value is.
@@ -42,18 +43,19 @@ impl Reader<'_> {
     fn read<M>(
         &mut self,
         group: &'static str,
-        tags: impl IntoIterator<Item = Tag>,
+        tags: impl IntoIterator<Item = (&'static str, Arc<str>)>,
         rows: &[Row<M>],
         meters: &M,
     ) {
         let client = (CLIENT, Arc::clone(self.client));
-        let mut tags: Vec<Tag> = tags.into_iter().chain([client]).collect();
-        tags.sort_unstable_by_key(|(name, _)| *name);
+        let tags = tags.into_iter().chain([client]);
+        let mut tags: Vec<Tag> = tags.map(|(name, value)| (name.into(), value)).collect();
+        tags.sort_unstable();
         let tags: Arc<[Tag]> = tags.into();
         let at = self.at;
         self.read.extend(rows.iter().map(|row| Metric {
-            name: row.name,
-            group,
+            name: row.name.into(),
+            group: group.into(),
             tags: Arc::clone(&tags),
             kind: row.kind,
             value: (row.read)(meters, &at),
@@ -156,13 +158,16 @@ mod tests {
             meters.read_partitions([((topic, 0), progress)].into_iter());
             let read = meters.read(start(), &config);
             let named = |metric: &Metric| {
-                let tags: Vec<_> = metric.tags.iter().map(|tag| tag.0).collect();
-                (metric.group, metric.name, tags)
+                let tags: Vec<_> = metric.tags.iter().map(|tag| tag.0.clone()).collect();
+                (metric.group.clone(), metric.name.clone(), tags)
             };
             let listed = describe(role);
             let listed: Vec<_> = listed
                 .iter()
-                .map(|row| (row.group, row.name, row.tags.to_vec()))
+                .map(|row| {
+                    let tags = row.tags.iter().map(|tag| Cow::from(*tag)).collect();
+                    (row.group.into(), row.name.into(), tags)
+                })
                 .collect();
             assert_eq!(read.iter().map(named).collect::<Vec<_>>(), listed);
             let mut once = listed.clone();
@@ -173,7 +178,7 @@ mod tests {
             assert_eq!(count, Some(listed.len() as f64));
             assert!(
                 read.iter()
-                    .all(|metric| metric.tags.contains(&(CLIENT, "me".into())))
+                    .all(|metric| metric.tags.contains(&(CLIENT.into(), "me".into())))
             );
         }
     }

@@ -25,11 +25,13 @@
 //! * `otlp`: metrics as OTLP's protobuf (`protobuf` writes its bytes), under KIP-714's names
 //! * `push`: a push that still has to be encoded and compressed, which takes no engine
 //! * `subscription`: what a broker requested, within the client's bounds
+//! * `registered`: metrics of the program (KIP-1076)
 //! * `reporter`: the states above
 
 mod otlp;
 mod protobuf;
 mod push;
+mod registered;
 mod reporter;
 mod subscription;
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! When to request a subscription, when to push, and how each response is handled.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -10,18 +11,25 @@ use ottla_protocol::messages::{
 use ottla_protocol::{ApiKey, ErrorCode, Uuid};
 use rustc_hash::FxHashMap;
 
-use super::otlp::{Point, Temporality};
+use super::otlp::{self, Point, Temporality};
 use super::push::Push;
+use super::registered::{Registered, Registration, own_name};
 use super::subscription::{DEFAULT_INTERVAL, Subscription, interval};
 use crate::api::{Request, Response};
 use crate::change::Change;
 use crate::cluster::{Cluster, LinkId, Owner};
 use crate::dispatch::Dispatch;
 use crate::error::{Error, Kind};
-use crate::metrics::{self, Metric, Tag};
+use crate::metrics::{self, AppMetric, Metric, Tag};
+use crate::observe::Observed;
 
 /// A total, by which to report how much it grew since the last report.
-type TotalOf = (&'static str, &'static str, Arc<[Tag]>);
+type TotalOf = (Cow<'static, str>, Cow<'static, str>, Arc<[Tag]>);
+
+fn total_of(metric: &Metric) -> TotalOf {
+    let (group, name) = (metric.group.clone(), metric.name.clone());
+    (group, name, Arc::clone(&metric.tags))
+}
 
 #[derive(Debug)]
 enum State {
@@ -63,6 +71,8 @@ pub(crate) struct Telemetry {
     leaving: bool,
     /// The push in flight is the last.
     terminated: bool,
+    /// Metrics of the program.
+    registered: Registered,
     told: FxHashMap<TotalOf, f64>,
     told_ns: u64,
     /// The values that are reported once the response to the push comes.
@@ -89,6 +99,7 @@ impl Telemetry {
             link: None,
             leaving: false,
             terminated: false,
+            registered: Registered::default(),
             told: FxHashMap::default(),
             told_ns: 0,
             telling: Vec::new(),
@@ -143,6 +154,35 @@ impl Telemetry {
         if self.wanted {
             self.refusal = Some(error);
             cluster.context.changes.tell(Change::Telemetry);
+        }
+    }
+
+    // --- metrics of the program
+
+    /// Pushes this metric with the client's own from now on. It replaces one of the same name and tags, but none of the client's.
+    pub(crate) fn register(&mut self, now: Instant, cluster: &mut Cluster, metric: Arc<AppMetric>) {
+        if let Some(name) = own_name(cluster.config().role, &metric) {
+            let event = Observed::MetricIgnored { name };
+            cluster.context.observer.tell(event);
+            return;
+        }
+        let since_ns = self.time_of_day(now);
+        let replaced = self.registered.add(metric, since_ns);
+        self.forget(replaced);
+    }
+
+    /// No longer pushes the registered metric of this name and these tags.
+    pub(crate) fn unregister(&mut self, metric: &AppMetric) {
+        let removed = self.registered.remove(metric);
+        self.forget(removed);
+    }
+
+    /// What was reported of it is no part of another metric's growth, also if the response to the push is still to come.
+    fn forget(&mut self, gone: Option<Registration>) {
+        if let Some(gone) = gone {
+            let total = total_of(&gone.read());
+            self.told.remove(&total);
+            self.telling.retain(|(told, _)| *told != total);
         }
     }
 
@@ -295,24 +335,30 @@ impl Telemetry {
     fn points(&mut self, metrics: Vec<Metric>, subscription: &Subscription) -> Vec<Point> {
         self.telling.clear();
         let is_delta = subscription.temporality == Temporality::Delta;
+        let own = metrics.into_iter();
+        // The count of all metrics is about nothing that an operator runs.
+        let own = own.filter(|metric| metric.group.ends_with("-metrics"));
+        let own = own.map(|metric| (metric, self.begun_ns, self.told_ns));
+        let registered = self.registered.iter();
+        let registered = registered.map(|it| (it.read(), it.since_ns, it.since_ns));
         let mut points = Vec::new();
-        for metric in metrics {
+        for (metric, begun_ns, untold_ns) in own.chain(registered) {
+            let name = otlp::name(&metric.group, &metric.name);
             // An average of nothing is not reported.
-            if !metric.value.is_finite() || !subscription.wants(&metric) {
+            if !metric.value.is_finite() || !subscription.wants(&name) {
                 continue;
             }
             let mut point = Point {
                 value: metric.value,
-                since_ns: self.begun_ns,
+                since_ns: begun_ns,
                 metric,
             };
             if is_delta && point.metric.kind == metrics::Kind::Total {
-                let metric = &point.metric;
-                let total = (metric.group, metric.name, Arc::clone(&metric.tags));
-                let before = self.told.get(&total).copied().unwrap_or(0.0);
-                point.value = metric.value - before;
-                point.since_ns = self.told_ns;
-                self.telling.push((total, metric.value));
+                let total = total_of(&point.metric);
+                let before = self.told.get(&total).copied();
+                point.value -= before.unwrap_or(0.0);
+                point.since_ns = before.map_or(untold_ns, |_| self.told_ns);
+                self.telling.push((total, point.metric.value));
             }
             points.push(point);
         }

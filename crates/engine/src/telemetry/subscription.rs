@@ -5,8 +5,7 @@ use std::time::Duration;
 use ottla_protocol::compression::Compression;
 use ottla_protocol::messages::GetTelemetrySubscriptionsResponse;
 
-use super::otlp::{self, Temporality};
-use crate::metrics::Metric;
+use super::otlp::Temporality;
 
 /// The interval where a broker names none.
 pub(super) const DEFAULT_INTERVAL: Duration = Duration::from_secs(300);
@@ -73,12 +72,9 @@ impl Subscription {
         !self.prefixes.is_empty()
     }
 
-    /// Whether this metric is wanted. All are, by an empty beginning or an asterisk.
-    pub(super) fn wants(&self, metric: &Metric) -> bool {
-        let name = otlp::name(metric);
+    /// Whether the metric of this name is wanted. All are, by an empty beginning or an asterisk.
+    pub(super) fn wants(&self, name: &str) -> bool {
         let mut prefixes = self.prefixes.iter();
-        // The count of all metrics is about nothing that an operator runs.
-        metric.group.ends_with("-metrics")
-            && prefixes.any(|prefix| prefix == "*" || name.starts_with(prefix.as_str()))
+        prefixes.any(|prefix| prefix == "*" || name.starts_with(prefix.as_str()))
     }
 }

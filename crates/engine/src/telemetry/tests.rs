@@ -16,6 +16,8 @@ use crate::engine::{Engine, closed_error};
 use crate::error::Kind;
 use crate::script::{Asked, Script, config};
 
+mod registered;
+
 type Client = Script<Admin>;
 
 const ID: Uuid = Uuid([7; 16]);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use ottla_client::metrics::Metric;
+use ottla_client::metrics::{self, Metric};
 use ottla_client::{Admin, Config, Consumer, Error, Producer, ShareConsumer};
 use parking_lot::Mutex;
 use pyo3::exceptions::{PyResourceWarning, PyRuntimeWarning};
@@ -15,7 +15,8 @@ use crate::bridge::calls::Guarded;
 use crate::bridge::operation::Operation;
 use crate::bridge::runtime::{self, Native};
 use crate::bridge::{calls, errors, events, wait};
-use crate::clients::metrics;
+use crate::clients::app_metric::AppMetric;
+use crate::clients::metrics::to_python;
 use crate::records::decoder::Decoder;
 use crate::sending::unobserved_failures;
 use crate::values::numbers::{Timeout, seconds};
@@ -75,6 +76,8 @@ pub(crate) trait Client: Clone + Send + Sync + 'static {
 
     fn config(&self) -> &Config;
     fn metrics(&self) -> Vec<Metric>;
+    fn register_metric(&self, metric: Arc<metrics::AppMetric>);
+    fn unregister_metric(&self, metric: &metrics::AppMetric);
     fn instance_id(
         &self,
         timeout: Option<Duration>,
@@ -95,6 +98,14 @@ macro_rules! client {
 
             fn metrics(&self) -> Vec<Metric> {
                 <$client>::metrics(self)
+            }
+
+            fn register_metric(&self, metric: Arc<metrics::AppMetric>) {
+                <$client>::register_metric(self, metric);
+            }
+
+            fn unregister_metric(&self, metric: &metrics::AppMetric) {
+                <$client>::unregister_metric(self, metric);
             }
 
             async fn instance_id(&self, timeout: Option<Duration>) -> Result<[u8; 16], Error> {
@@ -165,7 +176,21 @@ impl<T: Client> Opened<T> {
             true => self.even_closed()?,
             false => self.get()?,
         };
-        metrics::to_python(py, &py.detach(|| client.metrics()))
+        to_python(py, &py.detach(|| client.metrics()))
+    }
+
+    /// Pushes a metric of the program with the client's own. A warning that it cannot be is logged before this returns.
+    pub(crate) fn register_metric(&self, py: Python<'_>, metric: &AppMetric) -> PyResult<()> {
+        let client = self.get()?;
+        py.detach(|| client.register_metric(metric.shared()));
+        events::log(py)
+    }
+
+    /// No longer pushes the metric of this name and these tags.
+    pub(crate) fn unregister_metric(&self, py: Python<'_>, metric: &AppMetric) -> PyResult<()> {
+        let client = self.get()?;
+        py.detach(|| client.unregister_metric(&metric.shared()));
+        Ok(())
     }
 
     /// Seconds between two calls of `on_metrics`.

@@ -24,10 +24,10 @@ pub(crate) fn to_python(py: Python<'_>, metrics: &[Metric]) -> PyResult<Py<PyAny
             Some((before, tags)) if Arc::ptr_eq(&before.tags, &metric.tags) => tags.clone(),
             _ => PyTuple::new(
                 py,
-                metric.tags.iter().map(|(name, value)| (*name, &**value)),
+                metric.tags.iter().map(|(name, value)| (&**name, &**value)),
             )?,
         };
-        let name = class.guarded_call((metric.name, metric.group, &tags))?;
+        let name = class.guarded_call((&*metric.name, &*metric.group, &tags))?;
         all.set_item(name, metric.value)?;
         shared = Some((metric, tags));
     }

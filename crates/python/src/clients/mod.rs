@@ -1,6 +1,7 @@
 //! The compiled cores of the clients, and what they are made with.
 
 pub(crate) mod admin;
+pub(crate) mod app_metric;
 pub(crate) mod arguments;
 pub(crate) mod assignors;
 pub(crate) mod consumer;

@@ -15,6 +15,7 @@ use pyo3::types::{PyDict, PyMapping, PyTuple};
 use crate::bridge::calls::Guarded;
 use crate::bridge::operation::Operation;
 use crate::bridge::{calls, errors, events, runtime, wait};
+use crate::clients::app_metric::AppMetric;
 use crate::clients::arguments::Arguments;
 use crate::clients::initialized::Initialized;
 use crate::clients::lifecycle::{self, Opened};
@@ -336,6 +337,18 @@ impl ProducerCore {
     #[pyo3(signature = (*, even_closed = false))]
     fn metrics(&self, py: Python<'_>, even_closed: bool) -> PyResult<Py<PyAny>> {
         self.client.metrics(py, even_closed)
+    }
+
+    /// Pushes a metric of the program with the client's own.
+    #[pyo3(signature = (metric, /))]
+    fn register_metric(&self, py: Python<'_>, metric: &AppMetric) -> PyResult<()> {
+        self.client.register_metric(py, metric)
+    }
+
+    /// No longer pushes the metric of this name and these tags.
+    #[pyo3(signature = (metric, /))]
+    fn unregister_metric(&self, py: Python<'_>, metric: &AppMetric) -> PyResult<()> {
+        self.client.unregister_metric(py, metric)
     }
 
     /// The id that brokers know this client by.

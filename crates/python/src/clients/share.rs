@@ -16,6 +16,7 @@ use pyo3::types::{PyBool, PyDict, PyList, PyMapping, PyRange};
 use crate::bridge::calls::Guarded;
 use crate::bridge::operation::Operation;
 use crate::bridge::{calls, errors, events, runtime};
+use crate::clients::app_metric::AppMetric;
 use crate::clients::lifecycle::{self, Opened};
 use crate::clients::options;
 use crate::records::batch::{Batch, Chunk, Record, Shared};
@@ -246,6 +247,18 @@ impl ShareConsumerCore {
     #[pyo3(signature = (*, even_closed = false))]
     fn metrics(&self, py: Python<'_>, even_closed: bool) -> PyResult<Py<PyAny>> {
         self.client.metrics(py, even_closed)
+    }
+
+    /// Pushes a metric of the program with the client's own.
+    #[pyo3(signature = (metric, /))]
+    fn register_metric(&self, py: Python<'_>, metric: &AppMetric) -> PyResult<()> {
+        self.client.register_metric(py, metric)
+    }
+
+    /// No longer pushes the metric of this name and these tags.
+    #[pyo3(signature = (metric, /))]
+    fn unregister_metric(&self, py: Python<'_>, metric: &AppMetric) -> PyResult<()> {
+        self.client.unregister_metric(py, metric)
     }
 
     /// The id that brokers know this client by.
