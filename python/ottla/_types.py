@@ -141,7 +141,7 @@ class NewTopic:
         replication: Replicas of each partition; -1 takes the broker's default.
         config: Properties of the topic by Kafka's names, such as `{"retention.ms": 3600000}`.
         assignments: The ids of the brokers of each partition, the preferred leader first; None lets the controller
-            choose. `partitions` and `replication` are left out beside it.
+            choose. With it, `partitions` and `replication` are left out.
     """
 
     name: str

@@ -115,7 +115,7 @@ def test_tokens_are_objects_with_pairs_for_principals(api):
     [
         ({"assignments": []}, "assignments are empty"),
         ({"assignments": [[1], [1]], "partitions": 3}, "partitions is 3, and assignments have the brokers of 2"),
-        ({"assignments": [[1], [1]], "replication": 1}, "replication is given beside assignments"),
+        ({"assignments": [[1], [1]], "replication": 1}, "replication is given, and assignments have"),
     ],
 )
 def test_a_topic_has_assignments_or_numbers(fields, told):

@@ -140,7 +140,7 @@ impl<W: Publish> Shell<W> {
             }),
             sends_at_once: !config.compresses() && config.acks != 0,
             tls,
-            // Beside what is fetched ahead, callers hold what they work on, and the next response is on its way.
+            // Callers hold what they work on, and the next response is received, while as much as this is fetched ahead.
             buffers: Buffers::new(config.prefetch_max_bytes.saturating_mul(2)),
             config,
             runtime: runtime.clone(),

@@ -63,7 +63,7 @@ impl NewTopic {
                 self.partitions
             )
         } else if self.replication != -1 {
-            "replication is given beside assignments, which have the replicas: leave it out"
+            "replication is given, and assignments have the replicas: leave replication out"
                 .to_owned()
         } else {
             return Ok(());
@@ -81,7 +81,7 @@ impl From<&NewTopic> for CreatableTopic {
         let assignments = topic.assignments.iter().flatten().zip(0..);
         CreatableTopic {
             name: topic.name.as_str().into(),
-            // Brokers take no number beside assignments.
+            // With assignments, brokers take no number.
             num_partitions: topic.assignments.as_ref().map_or(topic.partitions, |_| -1),
             replication_factor: topic.replication,
             assignments: assignments
