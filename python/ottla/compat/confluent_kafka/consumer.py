@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import weakref
 from typing import Any, Final, Never, Self
 
 import ottla
@@ -82,11 +83,18 @@ class Consumer(Handle, _ottla.PollingConsumer):
             state.subscribe([str(topic) for topic in topics], listeners)
 
     def __listener(self, called: Any) -> Any:
-        """Bind a listener to the consumer.
+        """Bind a listener to the consumer, as long as the program refers to it.
 
         Returns: A function of partitions.
         """
-        return lambda partitions: called(self, partitions)
+        mine = weakref.ref(self)
+
+        def call(partitions: Any) -> None:
+            living = mine()
+            if living is not None:
+                called(living, partitions)
+
+        return call
 
     def unsubscribe(self) -> None:
         """Leave the group, or remove the assignment.

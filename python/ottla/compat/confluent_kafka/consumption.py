@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+import weakref
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
@@ -188,17 +189,21 @@ class Consumption:
         if self.client is None:
             return
         lost = listeners["on_lost"]
+        # Weak, so that a consumer that the program drops leaves its group at once, and not when Python collects garbage.
+        mine = weakref.ref(self)
 
         def revoked(partitions: list[Any], called: Listener | None, *, commits: bool) -> None:
-            pairs = [(tp.topic, tp.partition) for tp in partitions]
-            self.discard(pairs, rewind=False)
+            pairs, living = [(tp.topic, tp.partition) for tp in partitions], mine()
+            if living is None:
+                return
+            living.discard(pairs, rewind=False)
             try:
                 if called is not None and partitions:
                     called([TopicPartition(topic, partition) for topic, partition in pairs])
             finally:
                 if commits:
-                    self.offsets.last_commit(pairs)
-                self.forget(pairs)
+                    living.offsets.last_commit(pairs)
+                living.forget(pairs)
 
         def assigned(partitions: list[Any]) -> None:
             called = listeners["on_assign"]
