@@ -355,16 +355,16 @@ class Consumer(Handle, _ottla.PollingConsumer):
         Args:
             partition: A TopicPartition.
             timeout: Seconds to wait at most; negative or None waits without end.
-            cached: Whether to return what is known without a request, which ottla does not keep: OFFSET_INVALID.
+            cached: Whether to return what is known of an assigned partition: OFFSET_INVALID if nothing is.
 
         Returns: Both offsets, or None when the time is up.
         """
         state = self.__open()
         if not isinstance(partition, TopicPartition):
             raise TypeError("expected TopicPartition")
-        if cached:
-            return OFFSET_INVALID, OFFSET_INVALID
         pair = (partition.topic, partition.partition)
+        if cached:
+            return state.watermarks.of(pair, state.pairs())
 
         def ask(client: ottla.Consumer, seconds: float) -> tuple[int, int]:
             first = client.beginning_offsets([pair], seconds)[pair]  # type: ignore[index]

@@ -18,6 +18,7 @@ from ottla.compat.confluent_kafka.message import Message, of_error
 from ottla.compat.confluent_kafka.offsets import Offsets, Pair
 from ottla.compat.confluent_kafka.properties import Configuration
 from ottla.compat.confluent_kafka.topic_partition import TopicPartition
+from ottla.compat.confluent_kafka.watermarks import Watermarks
 
 # The records that a poll for one message fetches ahead.
 _AHEAD: Final = 500
@@ -52,6 +53,7 @@ class Consumption:
         self.inbox = _ottla.Inbox(interval / 3)
         self.offsets = Offsets(self.client, self.inbox, config, cluster.callbacks)
         cluster.offsets = self.offsets.by_partition
+        self.watermarks = Watermarks(self.client)
         self.subscribed: list[str] = []
         self.assigned: list[TopicPartition] = []
         self.is_manual = False
@@ -189,7 +191,7 @@ class Consumption:
         if self.client is None:
             return
         lost = listeners["on_lost"]
-        # Weak, so that a consumer that the program drops leaves its group at once, and not when Python collects garbage.
+        # Weak, so that a consumer that the program drops leaves its group at once, not when Python collects garbage.
         mine = weakref.ref(self)
 
         def revoked(partitions: list[Any], called: Listener | None, *, commits: bool) -> None:
