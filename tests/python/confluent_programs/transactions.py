@@ -46,4 +46,18 @@ positions = consumer.position([TopicPartition(topic, 0)])
 producer.send_offsets_to_transaction(positions, consumer.consumer_group_metadata(), 20)
 producer.commit_transaction(20)
 print("committed", consumer.committed([TopicPartition(topic, 0)], timeout=20)[0].offset == positions[0].offset)
+
+
+producer.begin_transaction()
+successor = Producer({"bootstrap.servers": servers, "transactional.id": f"t-{group}"})
+successor.init_transactions(20)
+metadata = consumer.consumer_group_metadata()
+for call in (
+    lambda: producer.send_offsets_to_transaction(positions, metadata, 20),
+    lambda: producer.commit_transaction(20),
+):
+    try:
+        call()
+    except KafkaException as error:
+        print("fenced", error.args[0].name(), error.args[0].fatal())
 consumer.close()

@@ -95,6 +95,9 @@ class Transactions:
             call(self._core, min(_FOREVER, max(0.0, deadline - time.monotonic()))).wait()
         except (errors.KafkaTimeoutError, errors.UnreachableError, errors.UnknownOutcomeError) as error:
             raise KafkaException(KafkaError(code("_TIMED_OUT"), str(error), retriable=True)) from error
+        except errors.FencedError as error:
+            self._pending = None
+            raise KafkaException(KafkaError(code("_FENCED"), str(error), fatal=True)) from error
         except errors.KafkaError as error:
             self._pending = None
             raise to_exception(error) from error
