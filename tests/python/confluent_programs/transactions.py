@@ -40,6 +40,20 @@ while values[-1:] != [b"last"] and time.monotonic() < deadline:
     if message is not None and message.error() is None:
         values.append(message.value())
 print(values)
+
+
+def reached(offset):
+    """Poll until the position is this: markers of transactions move it, too."""
+    deadline = time.monotonic() + 30
+    while (found := consumer.position([TopicPartition(topic, 0)])[0].offset) != offset and time.monotonic() < deadline:
+        consumer.poll(0.2)
+    return found
+
+
+end = consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=20)[1]
+print("at the end", reached(end) == end)
+consumer.seek(TopicPartition(topic, 0, end - 1))
+print("after a seek", consumer.position([TopicPartition(topic, 0)])[0].offset, reached(end) == end)
 producer.begin_transaction()
 producer.produce(topic, "with offsets", partition=0)
 positions = consumer.position([TopicPartition(topic, 0)])

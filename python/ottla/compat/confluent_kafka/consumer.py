@@ -298,7 +298,7 @@ class Consumer(Handle, _ottla.PollingConsumer):
         state = self.__open()
         wanted = partition_list(partitions)
         for at in wanted:
-            at.offset, at.leader_epoch = state.offsets.position((at.topic, at.partition))
+            at.offset, at.leader_epoch = state.position((at.topic, at.partition))
             at.error = None
         return wanted
 

@@ -59,6 +59,8 @@ class Consumption:
         self.is_manual = False
         self._reports_ends = config.flag("enable.partition.eof", False)
         self._ends: dict[Pair, int] = {}
+        # Where the application let partitions begin.
+        self._begins: dict[Pair, int] = {}
         self._next_ends = 0.0
         self._errors: dict[tuple[int, str | None, int | None], float] = {}
         has_callbacks = bool(config.callbacks) or config.logger is not None or self._reports_ends
@@ -172,9 +174,31 @@ class Consumption:
         for at in partitions:
             pair = (at.topic, at.partition)
             if at.offset >= 0:
-                self.client.seek(pair, at.offset)
+                self.seek(pair, at.offset)
             elif at.offset in {OFFSET_BEGINNING, OFFSET_END}:
                 self.client._core.seek_to([pair], end=at.offset == OFFSET_END)
+
+    def seek(self, pair: Pair, offset: int) -> None:
+        """Continue a partition at an offset."""
+        if self.client is not None:
+            self.client.seek(pair, offset)
+            self._begins[pair] = offset
+            self.offsets.forget_position(pair)
+
+    def position(self, pair: Pair) -> tuple[int, int | None]:
+        """The offset after the last record that was returned, and that record's leader epoch.
+
+        Markers of transactions after the record count: programs read until the position is the end of the partition.
+        """
+        offset, epoch = self.offsets.position(pair)
+        begin = offset if offset >= 0 else self._begins.get(pair)
+        if begin is None or self.client is None or len(self.inbox):
+            return offset, epoch
+        try:
+            reached = self.client.position(pair, timeout=0)
+        except errors.KafkaError:
+            return offset, epoch
+        return (reached if reached > begin else offset), epoch
 
     def forget(self, partitions: Iterable[Pair]) -> None:
         """Forget partitions that are not assigned any more."""
@@ -183,6 +207,7 @@ class Consumption:
         self.offsets.forget(gone)
         for pair in gone:
             self._ends.pop(pair, None)
+            self._begins.pop(pair, None)
 
     def subscribe(self, topics: list[str], listeners: dict[str, Listener | None]) -> None:
         """Join the group. The listeners are called by polls."""
