@@ -69,6 +69,7 @@ metadata = consumer.consumer_group_metadata()
 for call in (
     lambda: producer.send_offsets_to_transaction(positions, metadata, 20),
     lambda: producer.commit_transaction(20),
+    producer.begin_transaction,
 ):
     try:
         call()
