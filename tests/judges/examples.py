@@ -26,12 +26,9 @@ class Example:
 
     @property
     def id(self) -> str:
-        """The name, and the operation of adminapi.py."""
-        return (
-            " ".join([f"{self.name}.py", *self.arguments.split()[1:2]])
-            if self.name == "adminapi"
-            else f"{self.name}.py"
-        )
+        """The name, and the operation of adminapi.py with its arguments."""
+        operation = f" {self.arguments.removeprefix('{broker} ')}" if self.name == "adminapi" else ""
+        return f"{self.name}.py{operation}"
 
 
 def _admin(operation: str, kept: str | None = None) -> Example:
