@@ -152,8 +152,9 @@ def printed(example: Example, side: str, folder: Path, addresses: dict[str, str]
         child.wait()
         with contextlib.suppress(OSError):
             child.stdin.close()
-        for reader in readers:
+        for reader, stream in zip(readers, (child.stdout, child.stderr), strict=True):
             reader.join()
+            stream.close()
     lines = [_plain(line) for text in texts for line in "".join(text).splitlines() if not _LOGS.match(line)]
     if example.kept is not None:
         lines = sorted({line for line in lines if re.search(example.kept, line)})
