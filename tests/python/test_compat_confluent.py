@@ -214,6 +214,18 @@ def test_unsupported_properties_raise():
     assert ended.stdout.split() == ["done"], ended.stderr
 
 
+def test_invalid_values_have_the_texts_that_programs_see():
+    text = (
+        "from confluent_kafka import KafkaException, Producer\n"
+        "for name in ('partitioner', 'compression.codec'):\n"
+        "    try:\n        Producer({name: 'murmur'})\n"
+        "    except KafkaException as error:\n        print(error)\n"
+    )
+    ours = python("from ottla.compat.confluent_kafka import install; install()\n" + text)
+    assert ours.stdout.count("murmur") == 2, ours.stderr
+    assert ours.stdout == python(text).stdout
+
+
 ALTERING = (
     "from ottla.compat.confluent_kafka import install; install()\n"
     "import sys, warnings\n"
