@@ -46,6 +46,19 @@ def _opentelemetry(client: str, plugin: str) -> Suite:
 _FUNCTION_LOOPS = ("-o", "asyncio_default_fixture_loop_scope=function")
 # FastStream's settings leave out tests that it calls slow.
 _SLOW_ONES_TOO = ("-m", "")
+# What is left out has no client in any test.
+_QUIX = tuple(
+    f"tests/test_quixstreams/{files}"
+    for files in (
+        "test_*.py",
+        "test_dataframe/**/test_[!l]*.py",
+        "test_internal_consumer/test_*.py",
+        "test_kafka/test_*.py",
+        "test_models/**/test_*.py",
+        "test_sources/**/test_*.py",
+        "test_state/**/test_*.py",
+    )
+)
 _CLIENTS = ("admin", "consumer", "pep492", "producer", "sasl", "transactional_consumer", "transactional_producer")
 SUITES = {
     "confluent": Suite("confluent-kafka", ("tests/test_*.py",), "ottla_below_confluent"),
@@ -72,6 +85,8 @@ SUITES = {
     "faststream-confluent": Suite(
         "faststream", _faststream("confluent"), "ottla_below_faststream_confluent", _SLOW_ONES_TOO
     ),
+    "bytewax": Suite("bytewax", ("pytests/connectors/test_kafka.py",), "ottla_below_bytewax"),
+    "quix": Suite("quixstreams", _QUIX, "ottla_below_quix", ("-o", "log_cli=false")),
     "opentelemetry-confluent": _opentelemetry("confluent-kafka", "ottla_below_confluent"),
     "opentelemetry-aiokafka": _opentelemetry("aiokafka", "ottla_below_aiokafka_without_broker"),
 }

@@ -95,6 +95,44 @@ def test_ctrl_c_ends_a_poll(servers):
     assert said == "interrupted\n"
 
 
+@pytest.mark.parametrize("kind", ["AdminClient", "Producer", "Consumer"])
+def test_a_client_that_is_dropped_without_a_close_disconnects_at_once(servers, kind):
+    """Not only when Python collects garbage, which is off here; what a first client opens for all of them stays open."""
+    text = (
+        "from ottla.compat.confluent_kafka import install; install()\n"
+        "import gc, logging, os, sys, time\n"
+        "from confluent_kafka import Consumer, Producer\n"
+        "from confluent_kafka.admin import AdminClient\n"
+        "gc.disable()\n"
+        "config = {'bootstrap.servers': sys.argv[1], 'error_cb': print, 'stats_cb': str, 'statistics.interval.ms': 50}\n"
+        "config |= {'logger': logging.getLogger('quiet'), 'debug': 'all', 'auto.offset.reset': 'earliest'}\n"
+        "def drop():\n"
+        "    client = globals()[sys.argv[2]](config | {'group.id': 'dropped'})\n"
+        "    client.list_topics(timeout=30)\n"
+        "    if sys.argv[2] == 'Producer':\n"
+        "        client.produce('failures-ours', b'1', on_delivery=lambda error, _: print('delivered', error))\n"
+        "        print('left', client.flush(30))\n"
+        "    if sys.argv[2] == 'Consumer':\n"
+        "        called = lambda owner, found: print(owner is not None, len(found))\n"
+        "        client.subscribe(['round_trip-ours'], on_assign=called, on_revoke=called)\n"
+        "        deadline = time.monotonic() + 30\n"
+        "        while not client.assignment() and time.monotonic() < deadline: client.poll(0.2)\n"
+        "        print('assigned', len(client.assignment()))\n"
+        "def descriptors(): return len(os.listdir('/dev/fd'))\n"
+        "drop()\n"
+        "before = descriptors()\n"
+        "for _ in range(3): drop()\n"
+        "deadline = time.monotonic() + 10\n"
+        "while descriptors() > before and time.monotonic() < deadline: time.sleep(0.05)\n"
+        "print('more', max(0, descriptors() - before))\n"
+    )
+    ended = python(text, servers, kind)
+    assert ended.returncode == 0, ended.stderr
+    each = {"Producer": ["left 0"], "Consumer": ["True 3", "assigned 3"]}.get(kind, [])
+    found = [line for line in ended.stdout.splitlines() if line != "delivered None"]
+    assert found == [*each * 4, "more 0"], ended.stderr
+
+
 def test_statistics_errors_and_logs_reach_their_callbacks(servers):
     ended = python(
         "from ottla.compat.confluent_kafka import install; install()\n"
@@ -174,6 +212,18 @@ def test_unsupported_properties_raise():
         "print('done')\n"
     )
     assert ended.stdout.split() == ["done"], ended.stderr
+
+
+def test_invalid_values_have_the_texts_that_programs_see():
+    text = (
+        "from confluent_kafka import KafkaException, Producer\n"
+        "for name in ('partitioner', 'compression.codec'):\n"
+        "    try:\n        Producer({name: 'murmur'})\n"
+        "    except KafkaException as error:\n        print(error)\n"
+    )
+    ours = python("from ottla.compat.confluent_kafka import install; install()\n" + text)
+    assert ours.stdout.count("murmur") == 2, ours.stderr
+    assert ours.stdout == python(text).stdout
 
 
 ALTERING = (

@@ -97,8 +97,9 @@ class Callbacks:
         self._stats_cb = config.callbacks.get("stats_cb") if self._interval else None
         self._next_stats = time.monotonic() + self._interval
         if config.logger is not None and "debug" in config.own:
-            text = f"{self.name} initialized: ottla in place of librdkafka, debug={config.own['debug']}"
-            self._events.append(lambda: config.logger.log(logging.DEBUG, "INIT [%s] %s", self.name, text))
+            name = self.name
+            text = f"{name} initialized: ottla in place of librdkafka, debug={config.own['debug']}"
+            self._events.append(lambda: config.logger.log(logging.DEBUG, "INIT [%s] %s", name, text))
         self._detach: Callable[[], object] = lambda: None
         self._is_listening = config.logger is not None or bool({"error_cb", "throttle_cb"} & config.callbacks.keys())
         if self._is_listening:

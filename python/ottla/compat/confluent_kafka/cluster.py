@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import importlib
 import time
+import weakref
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import ottla
 from ottla.compat.confluent_kafka.callbacks import SLICE, Callbacks, deadline_of
@@ -15,6 +16,7 @@ from ottla.compat.confluent_kafka.oauth import Tokens
 from ottla.compat.confluent_kafka.properties import Configuration
 from ottla.compat.confluent_kafka.statistics import PartitionOffsets, Snapshot, to_json
 
+_Result = TypeVar("_Result")
 _FOREVER: Final = 86_400.0
 # Seconds that a look for the brokers takes at most, and until the next one after it failed.
 _LOOK: Final = 1.0
@@ -41,7 +43,7 @@ class Cluster:
         self.offsets: Callable[[], Mapping[tuple[str, int], PartitionOffsets]] = dict
         self._nodes: dict[int, ottla.Node] = {}
         self._next_look = 0.0
-        self.callbacks = Callbacks(config, self._statistics, self.broker_id)
+        self.callbacks = Callbacks(config, _weakly(self._statistics, ""), _weakly(self.broker_id, -1))
         self._admin: ottla.Admin | None = None
         self._connecting: ottla._ottla.Operation | None = None
         self.is_connected = bool(config.properties.get("bootstrap.servers"))
@@ -163,6 +165,20 @@ class Cluster:
         self._next_look = time.monotonic() + _BETWEEN_LOOKS
         with contextlib.suppress(ottla.errors.KafkaError):
             self._nodes = {node.id: node for node in self.admin().describe_cluster(timeout=_LOOK).nodes}
+
+
+def _weakly(method: Callable[[str], _Result], otherwise: _Result) -> Callable[[str], _Result]:
+    """Call a method while its object lives.
+
+    Callbacks, which a logger refers to, must not keep a client that the program dropped: it disconnects at once.
+    """
+    found = weakref.WeakMethod(method)
+
+    def call(argument: str) -> _Result:
+        living = found()
+        return otherwise if living is None else living(argument)
+
+    return call
 
 
 def _metadata(admin: ottla.Admin, topic: str | None, seconds: float) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import weakref
 from typing import Any, Final, Never, Self
 
 import ottla
@@ -82,11 +83,18 @@ class Consumer(Handle, _ottla.PollingConsumer):
             state.subscribe([str(topic) for topic in topics], listeners)
 
     def __listener(self, called: Any) -> Any:
-        """Bind a listener to the consumer.
+        """Bind a listener to the consumer, as long as the program refers to it.
 
         Returns: A function of partitions.
         """
-        return lambda partitions: called(self, partitions)
+        mine = weakref.ref(self)
+
+        def call(partitions: Any) -> None:
+            living = mine()
+            if living is not None:
+                called(living, partitions)
+
+        return call
 
     def unsubscribe(self) -> None:
         """Leave the group, or remove the assignment.
@@ -290,7 +298,7 @@ class Consumer(Handle, _ottla.PollingConsumer):
         state = self.__open()
         wanted = partition_list(partitions)
         for at in wanted:
-            at.offset, at.leader_epoch = state.offsets.position((at.topic, at.partition))
+            at.offset, at.leader_epoch = state.position((at.topic, at.partition))
             at.error = None
         return wanted
 
@@ -347,16 +355,16 @@ class Consumer(Handle, _ottla.PollingConsumer):
         Args:
             partition: A TopicPartition.
             timeout: Seconds to wait at most; negative or None waits without end.
-            cached: Whether to return what is known without a request, which ottla does not keep: OFFSET_INVALID.
+            cached: Whether to return what is known of an assigned partition: OFFSET_INVALID if nothing is.
 
         Returns: Both offsets, or None when the time is up.
         """
         state = self.__open()
         if not isinstance(partition, TopicPartition):
             raise TypeError("expected TopicPartition")
-        if cached:
-            return OFFSET_INVALID, OFFSET_INVALID
         pair = (partition.topic, partition.partition)
+        if cached:
+            return state.watermarks.of(pair, state.pairs())
 
         def ask(client: ottla.Consumer, seconds: float) -> tuple[int, int]:
             first = client.beginning_offsets([pair], seconds)[pair]  # type: ignore[index]

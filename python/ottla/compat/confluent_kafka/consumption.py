@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+import weakref
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
@@ -17,6 +18,7 @@ from ottla.compat.confluent_kafka.message import Message, of_error
 from ottla.compat.confluent_kafka.offsets import Offsets, Pair
 from ottla.compat.confluent_kafka.properties import Configuration
 from ottla.compat.confluent_kafka.topic_partition import TopicPartition
+from ottla.compat.confluent_kafka.watermarks import Watermarks
 
 # The records that a poll for one message fetches ahead.
 _AHEAD: Final = 500
@@ -51,11 +53,14 @@ class Consumption:
         self.inbox = _ottla.Inbox(interval / 3)
         self.offsets = Offsets(self.client, self.inbox, config, cluster.callbacks)
         cluster.offsets = self.offsets.by_partition
+        self.watermarks = Watermarks(self.client)
         self.subscribed: list[str] = []
         self.assigned: list[TopicPartition] = []
         self.is_manual = False
         self._reports_ends = config.flag("enable.partition.eof", False)
         self._ends: dict[Pair, int] = {}
+        # Where the application let partitions begin.
+        self._begins: dict[Pair, int] = {}
         self._next_ends = 0.0
         self._errors: dict[tuple[int, str | None, int | None], float] = {}
         has_callbacks = bool(config.callbacks) or config.logger is not None or self._reports_ends
@@ -169,9 +174,31 @@ class Consumption:
         for at in partitions:
             pair = (at.topic, at.partition)
             if at.offset >= 0:
-                self.client.seek(pair, at.offset)
+                self.seek(pair, at.offset)
             elif at.offset in {OFFSET_BEGINNING, OFFSET_END}:
                 self.client._core.seek_to([pair], end=at.offset == OFFSET_END)
+
+    def seek(self, pair: Pair, offset: int) -> None:
+        """Continue a partition at an offset."""
+        if self.client is not None:
+            self.client.seek(pair, offset)
+            self._begins[pair] = offset
+            self.offsets.forget_position(pair)
+
+    def position(self, pair: Pair) -> tuple[int, int | None]:
+        """The offset after the last record that was returned, and that record's leader epoch.
+
+        Markers of transactions after the record count: programs read until the position is the end of the partition.
+        """
+        offset, epoch = self.offsets.position(pair)
+        begin = offset if offset >= 0 else self._begins.get(pair)
+        if begin is None or self.client is None or len(self.inbox):
+            return offset, epoch
+        try:
+            reached = self.client.position(pair, timeout=0)
+        except errors.KafkaError:
+            return offset, epoch
+        return (reached if reached > begin else offset), epoch
 
     def forget(self, partitions: Iterable[Pair]) -> None:
         """Forget partitions that are not assigned any more."""
@@ -180,6 +207,7 @@ class Consumption:
         self.offsets.forget(gone)
         for pair in gone:
             self._ends.pop(pair, None)
+            self._begins.pop(pair, None)
 
     def subscribe(self, topics: list[str], listeners: dict[str, Listener | None]) -> None:
         """Join the group. The listeners are called by polls."""
@@ -188,17 +216,21 @@ class Consumption:
         if self.client is None:
             return
         lost = listeners["on_lost"]
+        # Weak, so that a consumer that the program drops leaves its group at once, not when Python collects garbage.
+        mine = weakref.ref(self)
 
         def revoked(partitions: list[Any], called: Listener | None, *, commits: bool) -> None:
-            pairs = [(tp.topic, tp.partition) for tp in partitions]
-            self.discard(pairs, rewind=False)
+            pairs, living = [(tp.topic, tp.partition) for tp in partitions], mine()
+            if living is None:
+                return
+            living.discard(pairs, rewind=False)
             try:
                 if called is not None and partitions:
                     called([TopicPartition(topic, partition) for topic, partition in pairs])
             finally:
                 if commits:
-                    self.offsets.last_commit(pairs)
-                self.forget(pairs)
+                    living.offsets.last_commit(pairs)
+                living.forget(pairs)
 
         def assigned(partitions: list[Any]) -> None:
             called = listeners["on_assign"]

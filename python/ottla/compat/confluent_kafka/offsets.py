@@ -65,6 +65,11 @@ class Offsets:
         self._update()
         return self._position.get(partition, _NO_POSITION)
 
+    def forget_position(self, partition: Pair) -> None:
+        """Forget which record of a partition was returned last."""
+        self._update()
+        self._position.pop(partition, None)
+
     def positions(self) -> list[Pair]:
         """The partitions that have a position."""
         self._update()

@@ -153,7 +153,9 @@ def _take(made: Configuration, given: str, text: str) -> None:
     if row["kind"] == "int":
         text = _whole(name, given, text)
     elif row["kind"] == "choice" and text.lower() not in row["choices"]:
-        raise failure("_INVALID_ARG", f'Invalid value "{text}" for configuration property "{given}"')
+        # confluent-kafka itself checks the partitioner, and librdkafka the others.
+        shown = (f' "{text}"', "") if name != "partitioner" else ("", f": {text}")
+        raise failure("_INVALID_ARG", f'Invalid value{shown[0]} for configuration property "{given}"{shown[1]}')
     made.properties[name] = _servers(text) if name == "bootstrap.servers" else text
 
 

@@ -134,10 +134,10 @@ def committed(metadata: str) -> str | None:
 
 
 def partition_list(value: Any) -> list[TopicPartition]:
-    """Check an argument that has to be a list of partitions."""
+    """Check an argument that has to be a list of partitions, and copy them: calls return others than they take."""
     if not isinstance(value, list):
         raise TypeError("requires list of TopicPartition")
     for item in value:
         if not isinstance(item, TopicPartition):
             raise TypeError(f"expected TopicPartition, not {type(item).__name__}")
-    return value
+    return [TopicPartition(at.topic, at.partition, at.offset, at.metadata, at.leader_epoch) for at in value]

@@ -29,9 +29,11 @@ class Transactions:
         self._is_configured = "transactional.id" in config.properties
         self._pending: str | None = None
         self._state = "Init"
+        self._fatal: KafkaError | None = None
 
     def check(self, call: str) -> None:
-        """Raise if a call that timed out has to be repeated first, or if the state does not allow this one."""
+        """Raise if the producer is fenced, if a call that timed out has to be repeated first, or if there is no id."""
+        self._check_fatal()
         if not self._is_configured:
             raise failure("_NOT_CONFIGURED", _NOT_CONFIGURED)
         if self._pending is not None and self._pending != call:
@@ -79,7 +81,12 @@ class Transactions:
         self._call("abort_transaction", timeout, lambda core, seconds: core.abort_transaction(seconds))
         self._state = "Ready"
 
+    def _check_fatal(self) -> None:
+        if self._fatal is not None:
+            raise KafkaException(self._fatal)
+
     def _expect(self, state: str) -> None:
+        self._check_fatal()
         if self._state != state:
             raise failure("_STATE", f"Operation not valid in state {self._state}")
 
@@ -95,6 +102,9 @@ class Transactions:
             call(self._core, min(_FOREVER, max(0.0, deadline - time.monotonic()))).wait()
         except (errors.KafkaTimeoutError, errors.UnreachableError, errors.UnknownOutcomeError) as error:
             raise KafkaException(KafkaError(code("_TIMED_OUT"), str(error), retriable=True)) from error
+        except errors.FencedError as error:
+            self._pending, self._fatal = None, KafkaError(code("_FENCED"), str(error), fatal=True)
+            raise KafkaException(self._fatal) from error
         except errors.KafkaError as error:
             self._pending = None
             raise to_exception(error) from error

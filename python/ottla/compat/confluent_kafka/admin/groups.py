@@ -143,17 +143,20 @@ _STATES = {"PreparingRebalance": "PreparingRebalancing", "CompletingRebalance": 
 def _list_with_members(name: str | None, admin: ottla.Admin, seconds: float) -> list[Any]:
     kinds = results.kinds()
     brokers = {each.id: each for each in admin.describe_cluster(timeout=seconds).nodes}
-    # Share groups and groups of Kafka Streams cannot be described so, in librdkafka neither.
-    listed = [each.group_id for each in admin.list_groups(types=["classic", "consumer"], timeout=seconds)]
-    wanted = [each for each in listed if name in {None, each}]
+    listed = [each for each in admin.list_groups(timeout=seconds) if name in {None, each.group_id}]
+    # Share groups and groups of Kafka Streams cannot be described so. The response to librdkafka calls them dead.
+    wanted = [each.group_id for each in listed if (each.type or "classic").lower() in {"classic", "consumer"}]
     found, failed = (
         results.partly(wanted, lambda: admin.describe_groups(wanted, timeout=seconds)) if wanted else ({}, {})
     )
     made = []
-    for group in wanted:
+    for group in (each.group_id for each in listed):
         one = kinds.GroupMetadata()
         one.id, one.error = group, failed.get(group)
-        if group in found:
+        if group not in wanted:
+            one.state, one.protocol_type, one.protocol = "Dead", "", ""
+            one.broker, one.members = _broker(next(iter(brokers.values())) if len(brokers) == 1 else None), []
+        elif group in found:
             described = found[group]
             one.state, one.protocol_type, one.protocol = described.state, described.protocol_type, described.protocol
             one.broker = _broker(brokers.get(described.coordinator))

@@ -100,7 +100,9 @@ def _list_offsets(
     info = results.kinds().ListOffsetsResultInfo
     specs: dict[ottla.TopicPartition, Any] = {_pair(at): _SPECS.get(at.offset, at.offset) for at in partitions}
     found, failed = results.partly(
-        list(specs), lambda: admin.list_offsets(specs, isolation_level=level, timeout=seconds)
+        list(specs),
+        lambda: admin.list_offsets(specs, isolation_level=level, timeout=seconds),
+        absent="_UNKNOWN_PARTITION",
     )
     made: dict[TopicPartition, Any] = {}
     for at in partitions:
@@ -116,7 +118,9 @@ def _list_offsets(
 def _delete_records(partitions: list[TopicPartition], admin: ottla.Admin, seconds: float) -> dict[TopicPartition, Any]:
     kind = results.kinds().DeletedRecords
     offsets = {_pair(at): at.offset for at in partitions}
-    found, failed = results.partly(list(offsets), lambda: admin.delete_records(offsets, timeout=seconds))
+    found, failed = results.partly(
+        list(offsets), lambda: admin.delete_records(offsets, timeout=seconds), absent="_UNKNOWN_PARTITION"
+    )
     return {at: failed[_pair(at)] if _pair(at) in failed else kind(found[_pair(at)]) for at in partitions}
 
 

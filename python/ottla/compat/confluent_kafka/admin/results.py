@@ -8,7 +8,7 @@ from typing import Any
 
 import ottla
 from ottla import errors
-from ottla.compat.confluent_kafka.errors import KafkaError, to_kafka_error
+from ottla.compat.confluent_kafka.errors import KafkaError, code, to_kafka_error
 
 
 def package() -> Any:
@@ -21,12 +21,15 @@ def kinds() -> Any:
     return importlib.import_module("confluent_kafka.admin")
 
 
-def partly(things: Sequence[Any], call: Callable[[], Any]) -> tuple[Mapping[Any, Any], dict[Any, KafkaError]]:
+def partly(
+    things: Sequence[Any], call: Callable[[], Any], *, absent: str | None = None
+) -> tuple[Mapping[Any, Any], dict[Any, KafkaError]]:
     """Make a call about several things.
 
     Args:
         things: What the call is about.
         call: The call; without a result, every thing has None.
+        absent: The name of the code for a thing that the cluster does not have, where it is not that of an argument.
 
     Returns: The results by thing, and the errors of those that failed.
 
@@ -41,7 +44,12 @@ def partly(things: Sequence[Any], call: Callable[[], Any]) -> tuple[Mapping[Any,
             failed = {things[0]: error}
         if not failed:
             raise
-        return error.results, {thing: to_kafka_error(one, at_deadline="_TIMED_OUT") for thing, one in failed.items()}
+        return error.results, {
+            thing: KafkaError(code(absent), str(one))
+            if absent and isinstance(one, errors.ArgumentError)
+            else to_kafka_error(one, at_deadline="_TIMED_OUT")
+            for thing, one in failed.items()
+        }
     return dict.fromkeys(things) if found is None else found, {}
 
 
@@ -73,9 +81,11 @@ def controller(admin: ottla.Admin, seconds: float) -> int | None:
 
 
 def operations(names: Iterable[str] | None) -> Any:
-    """Operations as AclOperations; None if the call did not request them."""
+    """Operations as AclOperations by their numbers; None if the call did not request them."""
     kind = kinds().AclOperation
-    return None if names is None else [kind[name] for name in sorted(names) if name in kind.__members__]
+    if names is None:
+        return None
+    return sorted((kind[name] for name in names if name in kind.__members__), key=lambda one: one.value)
 
 
 def member(kind: Any, name: str | None) -> Any:
