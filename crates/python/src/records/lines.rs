@@ -73,7 +73,7 @@ impl Lines {
 /// Bytes of a piece of [`JoinedValues`], unless one value has more: they stay in the cache of a core until they are written.
 const PIECE: usize = 256 << 10;
 
-/// The values of a batch, each with the separator after it, in pieces of bytes. A value that is null has no bytes.
+/// The values of a batch in pieces of bytes, each with the separator after it. A value that is null has no bytes.
 #[pyclass(frozen, module = "ottla._ottla")]
 pub(crate) struct JoinedValues {
     batch: Py<Batch>,
