@@ -167,10 +167,10 @@ def main() -> None:
             for repeat in range(-1, given.repeats):
                 for row in rows if repeat % 2 else rows[::-1]:
                     progress.set_postfix_str(f"{row.task}: {row.name}")
-                    if row.task == "produce":
+                    if row.task.startswith("produce"):
                         broker.create("written", PARTITIONS)
                     taken = measure(row.command)
-                    if row.task == "produce":
+                    if row.task.startswith("produce"):
                         broker.delete("written")
                     if repeat >= 0:
                         row.taken.append(taken)

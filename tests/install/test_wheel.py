@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[2]
 WHEELS = ROOT / os.environ.get("OTTLA_WHEELS", "target/wheels")
 PATIENCE = 60
 # The goal is 8 MB; the calls of administration brought it to 10.5.
-MOST_BYTES = 10_800_000
+MOST_BYTES = 10_900_000
 
 pytestmark = pytest.mark.timeout(400)
 
