@@ -48,7 +48,7 @@ def receiving(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, P
     with kafka_for_a_while(folder, version=VERSION, config=config, jvm=[f"-javaagent:{jar}"]) as cluster:
         bootstrap = str(cluster.st["bootstrap"]["PLAINTEXT"])
         # Not for the client of tests/admin/subscriptions.py.
-        subscribe(bootstrap, {"metrics": "*", "interval.ms": "500", "match": "client_id=producer|consumer"})
+        subscribe(bootstrap, {"metrics": "*", "interval.ms": "500", "match": "client_id=producer|consumer|java|program-.*"})
         yield bootstrap, file
 
 
