@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 import pytest
-from opentelemetry.proto.metrics.v1.metrics_pb2 import Metric, MetricsData
+from opentelemetry.proto.metrics.v1.metrics_pb2 import AggregationTemporality, Metric, MetricsData
 
 import ottla
 from ottla import protocol
@@ -47,14 +47,13 @@ def receiving(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, P
     config = {"metric.reporters": SOURCE, "telemetry.file": str(file)}
     with kafka_for_a_while(folder, version=VERSION, config=config, jvm=[f"-javaagent:{jar}"]) as cluster:
         bootstrap = str(cluster.st["bootstrap"]["PLAINTEXT"])
-        # Not for the client of tests/admin/subscriptions.py.
-        subscribe(bootstrap, {"metrics": "*", "interval.ms": "500", "match": "client_id=producer|consumer|java|program-.*"})
+        subscribe(bootstrap, {"metrics": "*", "interval.ms": "500"})
         yield bootstrap, file
 
 
-def subscribe(bootstrap: str, values: dict[str, str]) -> None:
-    """Ask clients for metrics, as the tool kafka-client-metrics does."""
-    configs = [{"name": name, "configOperation": 0, "value": value} for name, value in values.items()]
+def subscribe(bootstrap: str, values: dict[str, str | None]) -> None:
+    """Ask all clients for metrics, as the tool kafka-client-metrics does. A value of None is removed."""
+    configs = [{"name": name, "configOperation": int(value is None), "value": value} for name, value in values.items()]
     resource = {"resourceType": CLIENT_METRICS, "resourceName": "all", "configs": configs}
     message = {"resources": [resource], "validateOnly": False}
     host, port = bootstrap.rsplit(":", 1)
@@ -154,24 +153,24 @@ def test_kafka_gets_what_it_asked_for(receiving: tuple[str, Path]) -> None:
         assert math.isfinite(consumed[2][f"consumer.{name}{{}}"])
 
 
-def test_kafka_requests_what_the_matching_subscriptions_want(receiving: tuple[str, Path]) -> None:
-    """The embedded broker does the same: tests/python/test_client_metrics.py."""
-    assert requested(receiving[0]) == REQUESTED
-
-
 PROGRAM = "AppMetrics"
 
 
-def of_program(file: Path, client: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What a client's last push has of the program's metrics: values by name and tags, and of each name what it is."""
-    _, terminating, metrics = received(file, client)[-1]
-    assert terminating
-    shop = [metric for metric in read(metrics) if "shop" in metric.name]
-    kinds = {
-        metric.name: (metric.WhichOneof("data"), metric.sum.is_monotonic, metric.sum.aggregation_temporality)
-        for metric in shop
-    }
-    return {name: value for name, value in values(metrics).items() if "shop" in name}, kinds
+def of_program(file: Path, client: str) -> tuple[dict[str, float], dict[str, Any]]:
+    """What a client's pushes have of the program's metrics: values by name and tags, and of each name what it is.
+
+    A counter's is the sum of what each push adds, and a gauge's that of the last push.
+    """
+    found: dict[str, float] = {}
+    kinds: dict[str, Any] = {}
+    for _, _, metrics in received(file, client):
+        for metric in (metric for metric in read(metrics) if "shop" in metric.name):
+            is_delta = metric.sum.aggregation_temporality == AggregationTemporality.AGGREGATION_TEMPORALITY_DELTA
+            kinds[metric.name] = metric.WhichOneof("data"), metric.sum.is_monotonic, is_delta
+        for name, value in values(metrics).items():
+            if "shop" in name:
+                found[name] = value + (found.get(name, 0.0) if "total" in name else 0.0)
+    return found, kinds
 
 
 @pytest.mark.parametrize("role", ["Producer", "Consumer", "ShareConsumer", "Admin"])
@@ -191,6 +190,7 @@ def test_metrics_of_a_program_are_pushed_as_the_java_client_pushes_them(
         client.register_metric_for_subscription(orders)
         client.client_instance_id(DEADLINE)
     assert of_program(file, name) == javas
+    assert received(file, name)[-1][1], "the close pushes once more"
     assert len(javas[0]) == 2
 
 
@@ -203,3 +203,9 @@ def javas(receiving: tuple[str, Path], tmp_path_factory: pytest.TempPathFactory)
     sh("javac", "-nowarn", "-cp", path, "-d", classes, Path(__file__).parent / "java" / f"{PROGRAM}.java")
     sh("java", "-cp", f"{path}:{classes}", PROGRAM, bootstrap, "java")
     return of_program(file, "java")
+
+
+def test_kafka_requests_what_the_matching_subscriptions_want(receiving: tuple[str, Path]) -> None:
+    """The embedded broker does the same: tests/python/test_client_metrics.py. The last test, as it ends what all clients push."""
+    subscribe(receiving[0], {"metrics": None, "interval.ms": None})
+    assert requested(receiving[0]) == REQUESTED

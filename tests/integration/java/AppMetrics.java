@@ -15,7 +15,7 @@ import org.apache.kafka.common.utils.Time;
 public final class AppMetrics {
     private static final Map<String, String> TAGS = Map.of("Sales-Region", "EU", "client-id", "other");
 
-    public static void main(String[] arguments) {
+    public static void main(String[] arguments) throws InterruptedException {
         Map<String, Object> settings = new HashMap<>();
         settings.put("bootstrap.servers", arguments[0]);
         settings.put("client.id", arguments[1]);
@@ -25,8 +25,9 @@ public final class AppMetrics {
             Gauge<Double> open = (config, now) -> 7.25;
             producer.registerMetricForSubscription(metric("Orders-Total", total));
             producer.registerMetricForSubscription(metric("Orders-Open", open));
-            // With the id comes the subscription, and the close pushes what it selects.
+            // With the id comes the subscription, which wants a push each half second. A producer that is closed at once may not push.
             producer.clientInstanceId(Duration.ofSeconds(30));
+            Thread.sleep(2000);
         }
     }
 
