@@ -289,7 +289,10 @@ def _compat(name: str, kind: Literal["consume", "produce"], records: int, calls:
     ways = [
         way
         for label, function in calls.items()
-        for way in (ours(label, f"compat.{function}"), Way("confluent-kafka", label, f"confluent.{function}"))
+        for way in (
+            Way("ottla", label, f"compat.{function}", (), "ours"),
+            Way("confluent-kafka", label, f"confluent.{function}"),
+        )
     ]
     return Scenario(f"compat-{name}", kind, 100, records, tuple(ways))
 
