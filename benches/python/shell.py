@@ -114,7 +114,7 @@ def ways(broker: Broker, folder: Path, records: int, ottla: str) -> list[Way]:
 
 
 def _orders(count: int) -> Iterator[str]:
-    """Lines such as programs write: what compresses well stands beside what does not."""
+    """Lines such as programs write: some of each compresses well, and some does not."""
     draw = random.Random(1)
     cities = ["Lisboa", "Wien", "Oslo", "Krakow", "Lima", "Pune"]
     for number in range(count):

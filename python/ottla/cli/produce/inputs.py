@@ -123,14 +123,11 @@ def lines_as_values(lines: Lines) -> Iterator[Values]:
 
 def lines_with_keys(lines: Lines, separator: bytes) -> Iterator[Records]:
     """Each line as a key and a value with a separator between them, or as a value if it has none."""
-    number = 0
-    for chunk in lines.chunks():
-        numbers = list(range(number + 1, number + len(chunk) + 1))
-        number += len(chunk)
-        parts = [line.partition(separator) for line in chunk]
+    for chunk in lines_as_values(lines):
+        parts = [line.partition(separator) for line in chunk.lines.to_list()]
         values: list[bytes | None] = [after if found else before for before, found, after in parts]
         keys: list[bytes | None] = [before if found else None for before, found, _ in parts]
-        yield Records(numbers, values, keys, position=lines.position)
+        yield Records([*chunk.numbers()], values, keys, position=chunk.position)
 
 
 def json_values(lines: Lines) -> Iterator[Records]:

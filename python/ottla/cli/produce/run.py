@@ -64,10 +64,10 @@ def _send_all(
                 if isinstance(part, Table):
                     sender.send_table(part)
                     continue
-                if isinstance(part, Values) and options.rate is None:
+                if isinstance(part, Values):
                     sender.send_values(part)
                 else:
-                    for records in rate.parts(part.records() if isinstance(part, Values) else part):
+                    for records in rate.parts(part):
                         sender.send(records)
                 progress.at(part.position)
     except (OSError, KeyboardInterrupt):
@@ -115,7 +115,9 @@ def _records(file: Any, options: argparse.Namespace, between: signals.Between) -
         return inputs.json_values(lines)
     if options.key_separator is not None:
         return inputs.lines_with_keys(lines, options.key_separator)
-    return inputs.lines_as_values(lines)
+    values = inputs.lines_as_values(lines)
+    # With a rate they are sent in smaller parts.
+    return values if options.rate is None else (each.records() for each in values)
 
 
 def _check(topic: str | None, options: argparse.Namespace) -> None:
