@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ottla import aio, errors, log, protocol, testing
+    from ottla._acknowledgement import Acknowledgement
     from ottla._admin import *  # noqa: F403 its `__all__` is a part of this one
     from ottla._assignors import Assignor, GroupMember
     from ottla._decoding import Decoder
@@ -52,29 +53,21 @@ if TYPE_CHECKING:
     from ottla._sync._read import read
     from ottla._sync._share import ShareConsumer
     from ottla._sync._transform import Transform, transform
+    from ottla._transforming import NewRecord
+    from ottla._two_phase import PreparedTransaction
     from ottla._types import (
-        Acknowledgement,
         BadRecord,
-        ClusterDescription,
-        DelegationToken,
         FencedProducer,
-        GroupDescription,
         GroupListing,
         GroupMetadata,
-        MemberDescription,
-        NewRecord,
-        NewTopic,
-        Node,
         OffsetAndMetadata,
         OffsetAndTimestamp,
         PartitionInfo,
-        PreparedTransaction,
         ProducerState,
         RecordMetadata,
         SubscriptionPattern,
         TopicDescription,
         TopicPartition,
-        TransactionDescription,
         TransactionListing,
     )
     from ottla.errors import KafkaError
@@ -87,28 +80,22 @@ __all__ = [
     "Assignor",
     "BadRecord",
     "Batch",
-    "ClusterDescription",
     "Consumer",
     "Decoded",
     "Decoder",
-    "DelegationToken",
     "Deliveries",
     "Delivery",
     "Encoded",
     "Encoder",
     "FencedProducer",
-    "GroupDescription",
     "GroupListing",
     "GroupMember",
     "GroupMetadata",
     "KafkaError",
     "Keys",
-    "MemberDescription",
     "MetricName",
     "Metrics",
     "NewRecord",
-    "NewTopic",
-    "Node",
     "OffsetAndMetadata",
     "OffsetAndTimestamp",
     "PartitionInfo",
@@ -123,7 +110,6 @@ __all__ = [
     "SubscriptionPattern",
     "TopicDescription",
     "TopicPartition",
-    "TransactionDescription",
     "TransactionListing",
     "Transform",
     "__version__",
@@ -156,10 +142,13 @@ if DEBUG_BUILD:
 # A program pays for the modules that it uses: the command line, for one, prints its help without a client.
 _SUBMODULES = {"aio", "errors", "log", "protocol", "testing"}
 _HOMES = {
-    "KafkaError": "errors",
+    "Acknowledgement": "_acknowledgement",
     "GroupMember": "_assignors",
+    "KafkaError": "errors",
     "MetricName": "_metrics",
     "Metrics": "_metrics",
+    "NewRecord": "_transforming",
+    "PreparedTransaction": "_two_phase",
 }
 # Their module is `ottla`: the name under which users find them, as in a traceback and in help().
 _RENAMED = {

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import uuid
 
-__all__ = ["Later", "uuid"]
+    from ottla import _two_phase as two_phase
+
+__all__ = ["Later", "two_phase", "uuid"]
 
 
 class Later:
@@ -26,4 +28,5 @@ class Later:
 
 
 if not TYPE_CHECKING:
+    two_phase = Later("ottla._two_phase")
     uuid = Later("uuid")

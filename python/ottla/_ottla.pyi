@@ -23,6 +23,7 @@ from typing import (
 
 from typing_extensions import disjoint_base
 
+from ottla._acknowledgement import Acknowledgement
 from ottla._assignors import Assignor
 from ottla._decoding import DecodeFormat, DecodeSchema
 from ottla._hints import AcknowledgeKind, ArrowArray, ArrowStream, ConfigValue, Rows, Servers
@@ -35,7 +36,6 @@ from ottla._properties import (
 )
 from ottla._registry import SchemaRegistry
 from ottla._types import (
-    Acknowledgement,
     BadRecord,
     Buffer,
     Data,

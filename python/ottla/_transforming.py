@@ -6,11 +6,13 @@ import os
 import re
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, NamedTuple
 
 from ottla._hints import ConfigValue, Servers
 from ottla._ottla import Batch
-from ottla._types import NewRecord, OffsetAndMetadata, SubscriptionPattern, TopicPartition
+from ottla._types import Data, Headers, OffsetAndMetadata, SubscriptionPattern, TopicPartition
 from ottla.errors import (
     ArgumentError,
     ConfigError,
@@ -60,6 +62,27 @@ _HOPELESS = frozenset(
         "UNSUPPORTED_VERSION",
     }
 )
+
+
+@dataclass(frozen=True, slots=True)
+class NewRecord:
+    """A record to write, as the function of `transform` gives it.
+
+    Attributes:
+        value: Bytes, a str, or None for a tombstone, as `Producer.send` takes it.
+        key: The same of the key, which chooses the partition.
+        topic: The topic; None is that of `transform`.
+        partition: The partition; None leaves it to the partitioner.
+        timestamp: Milliseconds since 1970 UTC, or a datetime with a time zone; None is the time of sending.
+        headers: A dict, or a list of pairs.
+    """
+
+    value: Data | None
+    key: Data | None = None
+    topic: str | None = None
+    partition: int | None = None
+    timestamp: int | datetime | None = None
+    headers: Headers | None = None
 
 
 class Settings(NamedTuple):

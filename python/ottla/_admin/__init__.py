@@ -10,9 +10,11 @@ if TYPE_CHECKING:
 
     from ottla._admin.acls import AclBinding, AclFilter
     from ottla._admin.cluster import (
+        ClusterDescription,
         FeatureLevels,
         FeatureMetadata,
         FeatureUpdate,
+        Node,
         QuorumInfo,
         QuorumNode,
         QuorumReplica,
@@ -20,7 +22,9 @@ if TYPE_CHECKING:
     )
     from ottla._admin.configs import AlterConfigOp, ConfigEntry, ConfigResource, ConfigSynonym
     from ottla._admin.groups import (
+        GroupDescription,
         GroupLag,
+        MemberDescription,
         OffsetReset,
         ShareGroupOffset,
         StreamsGroupDescription,
@@ -32,7 +36,9 @@ if TYPE_CHECKING:
     from ottla._admin.log_dirs import LogDir, LogDirReplica, ReplicaLogDir, TopicPartitionReplica, TopicSize
     from ottla._admin.partitions import ListedOffset, NewPartitions, PartitionReassignment
     from ottla._admin.reassigning import ReassignmentPlan, ReassignmentProgress, ReplicaMove
-    from ottla._admin.transactions import HangingTransaction
+    from ottla._admin.tokens import DelegationToken
+    from ottla._admin.topics import NewTopic
+    from ottla._admin.transactions import HangingTransaction, TransactionDescription
     from ottla._admin.users import ClientQuota, ScramCredential, ScramDeletion, ScramUpsertion
     from ottla._rows import Rows
 
@@ -41,18 +47,24 @@ __all__ = [
     "AclFilter",
     "AlterConfigOp",
     "ClientQuota",
+    "ClusterDescription",
     "ConfigEntry",
     "ConfigResource",
     "ConfigSynonym",
+    "DelegationToken",
     "FeatureLevels",
     "FeatureMetadata",
     "FeatureUpdate",
+    "GroupDescription",
     "GroupLag",
     "HangingTransaction",
     "ListedOffset",
     "LogDir",
     "LogDirReplica",
+    "MemberDescription",
     "NewPartitions",
+    "NewTopic",
+    "Node",
     "OffsetReset",
     "PartitionReassignment",
     "QuorumInfo",
@@ -75,6 +87,7 @@ __all__ = [
     "StreamsTopic",
     "TopicPartitionReplica",
     "TopicSize",
+    "TransactionDescription",
 ]
 """The public ones: `ottla` has them all."""
 
@@ -82,9 +95,11 @@ __all__ = [
 _HOMES = {
     "acls": ("AclBinding", "AclFilter"),
     "cluster": (
+        "ClusterDescription",
         "FeatureLevels",
         "FeatureMetadata",
         "FeatureUpdate",
+        "Node",
         "QuorumInfo",
         "QuorumNode",
         "QuorumReplica",
@@ -92,7 +107,9 @@ _HOMES = {
     ),
     "configs": ("AlterConfigOp", "ConfigEntry", "ConfigResource", "ConfigSynonym"),
     "groups": (
+        "GroupDescription",
         "GroupLag",
+        "MemberDescription",
         "OffsetReset",
         "ShareGroupOffset",
         "StreamsGroupDescription",
@@ -104,7 +121,9 @@ _HOMES = {
     "log_dirs": ("LogDir", "LogDirReplica", "ReplicaLogDir", "TopicPartitionReplica", "TopicSize"),
     "partitions": ("ListedOffset", "NewPartitions", "PartitionReassignment"),
     "reassigning": ("ReassignmentPlan", "ReassignmentProgress", "ReplicaMove"),
-    "transactions": ("HangingTransaction",),
+    "tokens": ("DelegationToken",),
+    "topics": ("NewTopic",),
+    "transactions": ("HangingTransaction", "TransactionDescription"),
     "users": ("ClientQuota", "ScramCredential", "ScramDeletion", "ScramUpsertion"),
 }
 _MODULES = {name: f"ottla._admin.{home}" for home, names in _HOMES.items() for name in names} | {"Rows": "ottla._rows"}

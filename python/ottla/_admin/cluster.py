@@ -1,4 +1,4 @@
-"""The cluster: its features, and the quorum of its controllers."""
+"""The cluster: its brokers, its features, and the quorum of its controllers."""
 
 from __future__ import annotations
 
@@ -7,14 +7,54 @@ from dataclasses import dataclass
 from ottla._later import uuid
 
 __all__ = [
+    "ClusterDescription",
     "FeatureLevels",
     "FeatureMetadata",
     "FeatureUpdate",
+    "Node",
     "QuorumInfo",
     "QuorumNode",
     "QuorumReplica",
     "RaftEndpoint",
 ]
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A broker of a cluster.
+
+    Attributes:
+        id: Its id.
+        host: The host that it advertises.
+        port: The port that it advertises.
+        rack: Its `broker.rack`, if it has one.
+        is_fenced: Whether it is fenced: registered with the controller, but not in service (KIP-1073).
+    """
+
+    id: int
+    host: str
+    port: int
+    rack: str | None = None
+    is_fenced: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterDescription:
+    """A cluster as one of its brokers describes it.
+
+    Attributes:
+        cluster_id: Its id; None if the brokers are older than Kafka 0.10.1.
+        controller: Its controller; None if there is no controller at the moment. In KRaft mode it is any broker,
+            which forwards requests to the controller.
+        nodes: Its brokers, by their ids.
+        authorized_operations: The operations on the cluster that the client is authorized for, such as `"DESCRIBE"`
+            and `"ALTER_CONFIGS"`; None if the call did not request them, or the broker is too old to return them.
+    """
+
+    cluster_id: str | None
+    controller: Node | None
+    nodes: list[Node]
+    authorized_operations: frozenset[str] | None = None
 
 
 @dataclass(frozen=True)

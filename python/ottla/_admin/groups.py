@@ -1,11 +1,16 @@
-"""Groups: how far they are behind, where share groups begin, and groups of Kafka Streams."""
+"""Groups and their members, how far they are behind, where share groups begin, and groups of Kafka Streams."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Literal
+
+from ottla._types import TopicPartition
 
 __all__ = [
+    "GroupDescription",
     "GroupLag",
+    "MemberDescription",
     "OffsetReset",
     "ShareGroupOffset",
     "StreamsGroupDescription",
@@ -14,6 +19,85 @@ __all__ = [
     "StreamsTasks",
     "StreamsTopic",
 ]
+
+
+@dataclass(frozen=True, slots=True)
+class MemberDescription:
+    """A member of a group.
+
+    Attributes:
+        member_id: The id that the coordinator gave it.
+        group_instance_id: Its `group.instance.id` if it is a static member (KIP-345).
+        client_id: Its `client.id`.
+        client_host: Where it connects from, such as `"/127.0.0.1"`.
+        assignment: The partitions that it was assigned, sorted, in a group of consumers; None if the group has another
+            protocol, or if the assignment does not decode.
+        metadata: The metadata that it sent when it joined, in the form of the group's protocol. `ottla.protocol`
+            decodes it: for consumers a `ConsumerProtocolSubscription` behind two bytes of its version. Empty in a group
+            of the consumer protocol.
+        assignment_data: What it was assigned, in the form of the group's protocol: for consumers a
+            `ConsumerProtocolAssignment` behind two bytes of its version. Empty in a group of the consumer protocol.
+        subscribed_topics: The topics that it subscribes to by name, sorted, in a group of consumers; None if its
+            metadata does not decode.
+        subscribed_pattern: The regular expression that it has the coordinator match, if there is one (KIP-848).
+        rack: Its `client.rack`.
+        epoch: Its epoch, in a group of the consumer protocol (KIP-848).
+        target_assignment: The partitions that it is to have, sorted, in a group of the consumer protocol. Those that
+            it does not have yet are still to be revoked by other members, or come with its next heartbeat.
+        is_upgraded: Whether it speaks the consumer protocol itself, in a group of that protocol; None where brokers do
+            not return it (before Kafka 4.0, KIP-1099).
+    """
+
+    member_id: str
+    group_instance_id: str | None
+    client_id: str
+    client_host: str
+    assignment: list[TopicPartition] | None
+    metadata: bytes = field(repr=False)
+    assignment_data: bytes = field(repr=False)
+    subscribed_topics: list[str] | None = None
+    subscribed_pattern: str | None = None
+    rack: str | None = None
+    epoch: int | None = None
+    target_assignment: list[TopicPartition] | None = None
+    is_upgraded: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GroupDescription:
+    """A group of the classic or of the consumer protocol (KIP-848) as its coordinator describes it.
+
+    Attributes:
+        group_id: Its id.
+        state: Its state: `"Empty"`, `"PreparingRebalance"`, `"CompletingRebalance"`, `"Stable"` or `"Dead"`; with the
+            consumer protocol `"Empty"`, `"Assigning"`, `"Reconciling"`, `"Stable"` or `"Dead"`.
+        protocol_type: What its members do, such as `"consumer"`; empty if it only has committed offsets.
+        protocol: The protocol that its members agreed on, for consumers the assignor, such as `"range"`; empty until
+            they did.
+        members: Its members, by their ids.
+        epoch: Grows with each change of the members or of their topics; None in a group of the classic protocol.
+        assignment_epoch: The epoch that the target assignment is for; None in a group of the classic protocol.
+        coordinator: The id of the broker that coordinates it.
+        authorized_operations: The operations on the group that the client is authorized for, such as `"DELETE"`; None
+            if the call did not request them, or the broker is too old to return them.
+    """
+
+    group_id: str
+    state: str
+    protocol_type: str
+    protocol: str
+    members: list[MemberDescription]
+    epoch: int | None = None
+    assignment_epoch: int | None = None
+    coordinator: int | None = None
+    authorized_operations: frozenset[str] | None = None
+
+    @property
+    def type(self) -> Literal["classic", "consumer", "share"]:
+        """The group's protocol: a member assigns, or the coordinator (KIP-848), also to several members (KIP-932)."""
+        if self.protocol_type == "share":
+            return "share"
+        return "classic" if self.epoch is None else "consumer"
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,36 @@
-"""Transactions that hang."""
+"""Transactions, and those that hang."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["HangingTransaction"]
+from ottla._types import TopicPartition
+
+__all__ = ["HangingTransaction", "TransactionDescription"]
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionDescription:
+    """A transactional id as its coordinator describes it.
+
+    Attributes:
+        transactional_id: The transactional id.
+        state: The state of its last transaction: `"Empty"`, `"Ongoing"`, `"PrepareCommit"`, `"PrepareAbort"`,
+            `"CompleteCommit"`, `"CompleteAbort"`, `"PrepareEpochFence"` or `"Dead"`.
+        producer_id: The producer's id.
+        producer_epoch: The producer's epoch.
+        timeout: How long a transaction may stay open, in milliseconds.
+        started: When the open transaction began, in milliseconds since 1970 UTC; None if none is open.
+        partitions: The partitions of the open transaction, sorted.
+    """
+
+    transactional_id: str
+    state: str
+    producer_id: int
+    producer_epoch: int
+    timeout: int
+    started: int | None
+    partitions: list[TopicPartition]
 
 
 @dataclass(frozen=True)

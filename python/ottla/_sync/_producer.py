@@ -14,12 +14,12 @@ from ottla._callbacks import settling
 from ottla._closing import NOT_CLOSED, deadline_of, exit_timeout, failure, left_of, noting
 from ottla._habits import missing
 from ottla._hints import ArrowArray, ArrowStream
-from ottla._later import uuid
+from ottla._later import two_phase, uuid
 from ottla._metrics import Metrics
 from ottla._ottla import Deliveries, Operation
 from ottla._sync._closing import disconnect
 from ottla._sync._transaction import Transaction
-from ottla._types import Data, GroupMetadata, Headers, Offsets, PreparedTransaction
+from ottla._types import Data, GroupMetadata, Headers, Offsets
 
 
 class Producer(_ottla.SyncProducer, AppMetrics):
@@ -257,7 +257,7 @@ class Producer(_ottla.SyncProducer, AppMetrics):
         """
         self._core.abort_transaction(timeout).wait()
 
-    def prepare_transaction(self, timeout: float | None = None) -> PreparedTransaction:
+    def prepare_transaction(self, timeout: float | None = None) -> two_phase.PreparedTransaction:
         """Deliver the records of the transaction, which from then on can only be ended: the first half of KIP-939.
 
         The transaction waits for `commit_transaction`, `abort_transaction` or `complete_transaction`, here or in a
@@ -286,11 +286,11 @@ class Producer(_ottla.SyncProducer, AppMetrics):
             producer.complete_transaction(prepared)
             ```
         """
-        prepared: PreparedTransaction = self._core.prepare_transaction(timeout).wait()
+        prepared: two_phase.PreparedTransaction = self._core.prepare_transaction(timeout).wait()
         return prepared
 
     def complete_transaction(
-        self, prepared: PreparedTransaction | str | None, *, commit: bool = True, timeout: float | None = None
+        self, prepared: two_phase.PreparedTransaction | str | None, *, commit: bool = True, timeout: float | None = None
     ) -> bool | None:
         """End the prepared transaction: commit it if it is `prepared`, else abort it (KIP-939).
 
@@ -320,8 +320,8 @@ class Producer(_ottla.SyncProducer, AppMetrics):
             FatalError: Another client has ended the transaction otherwise. Close this producer.
         """
         if prepared is None:
-            prepared, commit = PreparedTransaction(0, 0), False  # whichever it is, it is not to be committed
-        token = PreparedTransaction.parse(prepared) if isinstance(prepared, str) else prepared
+            prepared, commit = two_phase.PreparedTransaction(0, 0), False  # whichever it is, it is not to be committed
+        token = two_phase.PreparedTransaction.parse(prepared) if isinstance(prepared, str) else prepared
         committed: bool | None
         committed = self._core.complete_transaction(token.producer_id, token.epoch, commit, timeout).wait()
         return committed

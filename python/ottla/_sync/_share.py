@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, Self, Unpack
 
 from ottla import _ottla, _reporting
+from ottla._acknowledgement import Acknowledgement
 from ottla._app_metrics import AppMetrics
 from ottla._closing import CLOSE_TIMEOUT, NOT_CLOSED, exit_timeout, failure, left, noting
 from ottla._habits import missing
@@ -18,7 +19,7 @@ from ottla._metrics import Metrics, check_callback
 from ottla._numbers import after
 from ottla._ottla import Batch, Record
 from ottla._sync._closing import disconnecting
-from ottla._types import Acknowledgement, TopicPartition
+from ottla._types import TopicPartition
 from ottla.errors import ClosedError, KafkaError
 
 

@@ -14,8 +14,18 @@ from ottla._hints import ArrowArray, ArrowStream, ConfigValue, Servers
 from ottla._ottla import Batch
 from ottla._sync._consumer import Consumer
 from ottla._sync._producer import Producer
-from ottla._transforming import CLOSE_TIMEOUT, SLICE, FunctionError, Progress, Settings, cause, checked, is_table
-from ottla._types import NewRecord, SubscriptionPattern, TopicPartition
+from ottla._transforming import (
+    CLOSE_TIMEOUT,
+    SLICE,
+    FunctionError,
+    NewRecord,
+    Progress,
+    Settings,
+    cause,
+    checked,
+    is_table,
+)
+from ottla._types import SubscriptionPattern, TopicPartition
 from ottla.errors import FatalError, FencedError, KafkaError, UnknownOutcomeError
 
 Given = Iterable[NewRecord] | ArrowArray | ArrowStream | None

@@ -12,12 +12,12 @@ from ottla._app_metrics import AppMetrics
 from ottla._closing import NOT_CLOSED, deadline_of, exit_timeout, failure, left_of, noting
 from ottla._habits import missing
 from ottla._hints import ArrowArray, ArrowStream, ConfigValue, Servers, keywords
-from ottla._later import uuid
+from ottla._later import two_phase, uuid
 from ottla._metrics import Metrics, check_callback
 from ottla._ottla import AsyncDeliveries as Deliveries
 from ottla._ottla import AsyncDelivery as Delivery
 from ottla._ottla import Operation
-from ottla._types import Data, GroupMetadata, Headers, Offsets, PreparedTransaction
+from ottla._types import Data, GroupMetadata, Headers, Offsets
 from ottla.aio._closing import disconnect, ended
 
 # For threads: `from ottla import _reporting`
@@ -320,7 +320,7 @@ class Producer(AppMetrics):
         """
         await self._core.abort_transaction(timeout)
 
-    async def prepare_transaction(self, timeout: float | None = None) -> PreparedTransaction:
+    async def prepare_transaction(self, timeout: float | None = None) -> two_phase.PreparedTransaction:
         """Deliver the records of the transaction, which from then on can only be ended: the first half of KIP-939.
 
         The transaction waits for `commit_transaction`, `abort_transaction` or `complete_transaction`, here or in a
@@ -349,11 +349,11 @@ class Producer(AppMetrics):
             producer.complete_transaction(prepared)
             ```
         """
-        prepared: PreparedTransaction = await self._core.prepare_transaction(timeout)
+        prepared: two_phase.PreparedTransaction = await self._core.prepare_transaction(timeout)
         return prepared
 
     async def complete_transaction(
-        self, prepared: PreparedTransaction | str | None, *, commit: bool = True, timeout: float | None = None
+        self, prepared: two_phase.PreparedTransaction | str | None, *, commit: bool = True, timeout: float | None = None
     ) -> bool | None:
         """End the prepared transaction: commit it if it is `prepared`, else abort it (KIP-939).
 
@@ -383,8 +383,8 @@ class Producer(AppMetrics):
             FatalError: Another client has ended the transaction otherwise. Close this producer.
         """
         if prepared is None:
-            prepared, commit = PreparedTransaction(0, 0), False  # whichever it is, it is not to be committed
-        token = PreparedTransaction.parse(prepared) if isinstance(prepared, str) else prepared
+            prepared, commit = two_phase.PreparedTransaction(0, 0), False  # whichever it is, it is not to be committed
+        token = two_phase.PreparedTransaction.parse(prepared) if isinstance(prepared, str) else prepared
         committed: bool | None
         committed = await self._core.complete_transaction(token.producer_id, token.epoch, commit, timeout)
         return committed

@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, Self, Unpack
 
 from ottla import _ottla
+from ottla._acknowledgement import Acknowledgement
 from ottla._app_metrics import AppMetrics
 from ottla._closing import CLOSE_TIMEOUT, NOT_CLOSED, exit_timeout, failure, left, noting
 from ottla._habits import missing
@@ -17,7 +18,7 @@ from ottla._later import uuid
 from ottla._metrics import Metrics, check_callback
 from ottla._numbers import after
 from ottla._ottla import Batch, Record
-from ottla._types import Acknowledgement, TopicPartition
+from ottla._types import TopicPartition
 from ottla.aio._closing import disconnecting, ended
 from ottla.aio._pace import Pace
 

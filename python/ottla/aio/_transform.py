@@ -13,8 +13,18 @@ from typing import Any, Self
 from ottla._closing import NOT_ABORTED, NOT_CLOSED, deadline_of, exit_timeout, noting
 from ottla._hints import ArrowArray, ArrowStream, ConfigValue, Servers
 from ottla._ottla import Batch
-from ottla._transforming import CLOSE_TIMEOUT, SLICE, FunctionError, Progress, Settings, cause, checked, is_table
-from ottla._types import NewRecord, SubscriptionPattern, TopicPartition
+from ottla._transforming import (
+    CLOSE_TIMEOUT,
+    SLICE,
+    FunctionError,
+    NewRecord,
+    Progress,
+    Settings,
+    cause,
+    checked,
+    is_table,
+)
+from ottla._types import SubscriptionPattern, TopicPartition
 from ottla.aio._consumer import Consumer
 from ottla.aio._producer import Producer
 from ottla.errors import FatalError, FencedError, KafkaError, UnknownOutcomeError

@@ -243,7 +243,7 @@ impl ProducerCore {
             async move { client.prepare_transaction(timeout).await },
             |py, prepared| {
                 static CLASS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-                let class = calls::class(&CLASS, py, "ottla._types", "PreparedTransaction")?;
+                let class = calls::class(&CLASS, py, "ottla._two_phase", "PreparedTransaction")?;
                 let token = class.guarded_call((prepared.producer_id(), prepared.epoch()))?;
                 Ok(token.unbind())
             },

@@ -305,7 +305,7 @@ fn outcome_of<'py>(py: Python<'py>, outcome: &Acknowledged) -> PyResult<Option<B
     let Some(kind) = outcome.kind else {
         return Ok(None);
     };
-    let class = calls::class(&CLASS, py, "ottla._types", "Acknowledgement")?;
+    let class = calls::class(&CLASS, py, "ottla._acknowledgement", "Acknowledgement")?;
     let partition = topic_partition(py, &outcome.topic, outcome.partition)?;
     let end = outcome.last.saturating_add(1);
     let offsets = py

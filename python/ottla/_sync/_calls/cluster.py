@@ -11,7 +11,7 @@ from ottla import _admin as results
 from ottla import _ottla
 from ottla._admin import arguments
 from ottla._later import uuid
-from ottla._types import ClusterDescription, Partition, TopicPartition
+from ottla._types import Partition, TopicPartition
 
 
 class Cluster:
@@ -26,7 +26,7 @@ class Cluster:
         include_authorized_operations: bool = False,
         include_fenced_brokers: bool = False,
         timeout: float | None = None,
-    ) -> ClusterDescription:
+    ) -> results.ClusterDescription:
         """Describe the cluster: its id, its controller and its brokers (KIP-700).
 
         Brokers before Kafka 2.8 return it as metadata, without fenced brokers.
@@ -46,7 +46,7 @@ class Cluster:
             ClosedError: The client is closed.
             KafkaError: A broker refused the request, or none responded in time.
         """
-        described: ClusterDescription = self._core.call(
+        described: results.ClusterDescription = self._core.call(
             "describe_cluster",
             timeout,
             include_authorized_operations=include_authorized_operations,

@@ -9,7 +9,6 @@ from ottla import _admin as results
 from ottla import _ottla
 from ottla._admin import arguments
 from ottla._numbers import milliseconds
-from ottla._types import DelegationToken
 
 
 class Security:
@@ -194,7 +193,7 @@ class Security:
         renewers: Iterable[tuple[str, str]] = (),
         max_lifetime: float | None = None,
         timeout: float | None = None,
-    ) -> DelegationToken:
+    ) -> results.DelegationToken:
         """Create a delegation token (KIP-48, KIP-373).
 
         Args:
@@ -213,13 +212,13 @@ class Security:
             KafkaError: A broker refused the request, or none responded in time.
         """
         lifetime = milliseconds("max_lifetime", max_lifetime)
-        made: DelegationToken = self._core.call(
+        made: results.DelegationToken = self._core.call(
             "create_delegation_token", timeout, owner=owner, renewers=list(renewers), max_lifetime_ms=lifetime
         ).wait()
         return made
 
     def renew_delegation_token(
-        self, token: DelegationToken | bytes, period: float | None = None, *, timeout: float | None = None
+        self, token: results.DelegationToken | bytes, period: float | None = None, *, timeout: float | None = None
     ) -> int:
         """Renew a delegation token.
 
@@ -241,7 +240,7 @@ class Security:
         return expires
 
     def expire_delegation_token(
-        self, token: DelegationToken | bytes, period: float | None = None, *, timeout: float | None = None
+        self, token: results.DelegationToken | bytes, period: float | None = None, *, timeout: float | None = None
     ) -> int:
         """Expire a delegation token.
 
@@ -264,7 +263,7 @@ class Security:
 
     def describe_delegation_tokens(
         self, owners: Iterable[tuple[str, str]] | None = None, *, timeout: float | None = None
-    ) -> list[DelegationToken]:
+    ) -> list[results.DelegationToken]:
         """Describe the delegation tokens that this client may see, with their secrets.
 
         Args:
@@ -279,6 +278,6 @@ class Security:
             KafkaError: A broker refused the request, or none responded in time.
         """
         wanted = None if owners is None else list(owners)
-        found: list[DelegationToken]
+        found: list[results.DelegationToken]
         found = self._core.call("describe_delegation_tokens", timeout, owners=wanted).wait()
         return found

@@ -9,7 +9,7 @@ from time import time
 from ottla import _admin as results
 from ottla import _ottla
 from ottla._numbers import milliseconds
-from ottla._types import FencedProducer, Partition, TransactionDescription, TransactionListing
+from ottla._types import FencedProducer, Partition, TransactionListing
 
 
 class Transactions:
@@ -61,7 +61,7 @@ class Transactions:
 
     def describe_transactions(
         self, transactional_ids: str | Iterable[str], *, timeout: float | None = None
-    ) -> dict[str, TransactionDescription]:
+    ) -> dict[str, results.TransactionDescription]:
         """Describe transactional ids and their last transactions (KIP-664, Kafka 3.0 and later).
 
         The request goes to the coordinator of each transactional id. The result has only those partitions that this
@@ -82,7 +82,7 @@ class Transactions:
             ClosedError: The client is closed.
             KafkaError: A broker refused the request, or none responded in time.
         """
-        described: dict[str, TransactionDescription]
+        described: dict[str, results.TransactionDescription]
         described = self._core.call("describe_transactions", timeout, transactional_ids=transactional_ids).wait()
         return described
 

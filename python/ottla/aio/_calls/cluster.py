@@ -10,7 +10,7 @@ from ottla import _admin as results
 from ottla import _ottla
 from ottla._admin import arguments
 from ottla._later import uuid
-from ottla._types import ClusterDescription, Partition, TopicPartition
+from ottla._types import Partition, TopicPartition
 
 
 class Cluster:
@@ -25,7 +25,7 @@ class Cluster:
         include_authorized_operations: bool = False,
         include_fenced_brokers: bool = False,
         timeout: float | None = None,
-    ) -> ClusterDescription:
+    ) -> results.ClusterDescription:
         """Describe the cluster: its id, its controller and its brokers (KIP-700).
 
         Brokers before Kafka 2.8 return it as metadata, without fenced brokers.
@@ -45,7 +45,7 @@ class Cluster:
             ClosedError: The client is closed.
             KafkaError: A broker refused the request, or none responded in time.
         """
-        described: ClusterDescription = await self._core.call(
+        described: results.ClusterDescription = await self._core.call(
             "describe_cluster",
             timeout,
             include_authorized_operations=include_authorized_operations,

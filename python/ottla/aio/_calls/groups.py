@@ -10,7 +10,6 @@ from ottla import _admin as results
 from ottla import _ottla
 from ottla._admin import arguments
 from ottla._types import (
-    GroupDescription,
     GroupListing,
     OffsetAndMetadata,
     Offsets,
@@ -67,7 +66,7 @@ class Groups:
         *,
         include_authorized_operations: bool = False,
         timeout: float | None = None,
-    ) -> dict[str, GroupDescription]:
+    ) -> dict[str, results.GroupDescription]:
         """Describe groups of the classic and of the consumer protocol (KIP-848), and their members.
 
         The request goes to the coordinator of each group. A second request describes groups that are not classic ones.
@@ -88,7 +87,7 @@ class Groups:
             ClosedError: The client is closed.
             KafkaError: A broker refused the request, or none responded in time.
         """
-        described: dict[str, GroupDescription] = await self._core.call(
+        described: dict[str, results.GroupDescription] = await self._core.call(
             "describe_groups", timeout, groups=groups, include_authorized_operations=include_authorized_operations
         )
         return described
@@ -99,7 +98,7 @@ class Groups:
         *,
         include_authorized_operations: bool = False,
         timeout: float | None = None,
-    ) -> dict[str, GroupDescription]:
+    ) -> dict[str, results.GroupDescription]:
         """Describe share groups and their members (KIP-932, Kafka 4.1 and later).
 
         Args:
@@ -117,7 +116,7 @@ class Groups:
             ClosedError: The client is closed.
             KafkaError: A broker refused the request, or none responded in time.
         """
-        described: dict[str, GroupDescription] = await self._core.call(
+        described: dict[str, results.GroupDescription] = await self._core.call(
             "describe_share_groups",
             timeout,
             groups=groups,

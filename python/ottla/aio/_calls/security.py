@@ -8,7 +8,6 @@ from ottla import _admin as results
 from ottla import _ottla
 from ottla._admin import arguments
 from ottla._numbers import milliseconds
-from ottla._types import DelegationToken
 
 
 class Security:
@@ -193,7 +192,7 @@ class Security:
         renewers: Iterable[tuple[str, str]] = (),
         max_lifetime: float | None = None,
         timeout: float | None = None,
-    ) -> DelegationToken:
+    ) -> results.DelegationToken:
         """Create a delegation token (KIP-48, KIP-373).
 
         Args:
@@ -212,13 +211,13 @@ class Security:
             KafkaError: A broker refused the request, or none responded in time.
         """
         lifetime = milliseconds("max_lifetime", max_lifetime)
-        made: DelegationToken = await self._core.call(
+        made: results.DelegationToken = await self._core.call(
             "create_delegation_token", timeout, owner=owner, renewers=list(renewers), max_lifetime_ms=lifetime
         )
         return made
 
     async def renew_delegation_token(
-        self, token: DelegationToken | bytes, period: float | None = None, *, timeout: float | None = None
+        self, token: results.DelegationToken | bytes, period: float | None = None, *, timeout: float | None = None
     ) -> int:
         """Renew a delegation token.
 
@@ -240,7 +239,7 @@ class Security:
         return expires
 
     async def expire_delegation_token(
-        self, token: DelegationToken | bytes, period: float | None = None, *, timeout: float | None = None
+        self, token: results.DelegationToken | bytes, period: float | None = None, *, timeout: float | None = None
     ) -> int:
         """Expire a delegation token.
 
@@ -263,7 +262,7 @@ class Security:
 
     async def describe_delegation_tokens(
         self, owners: Iterable[tuple[str, str]] | None = None, *, timeout: float | None = None
-    ) -> list[DelegationToken]:
+    ) -> list[results.DelegationToken]:
         """Describe the delegation tokens that this client may see, with their secrets.
 
         Args:
@@ -278,6 +277,6 @@ class Security:
             KafkaError: A broker refused the request, or none responded in time.
         """
         wanted = None if owners is None else list(owners)
-        found: list[DelegationToken]
+        found: list[results.DelegationToken]
         found = await self._core.call("describe_delegation_tokens", timeout, owners=wanted)
         return found

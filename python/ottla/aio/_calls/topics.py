@@ -9,7 +9,7 @@ from ottla import _admin as results
 from ottla import _ottla
 from ottla._admin import arguments
 from ottla._later import uuid
-from ottla._types import NewTopic, Partition, ProducerState, TopicDescription, TopicPartition
+from ottla._types import Partition, ProducerState, TopicDescription, TopicPartition
 
 
 class Topics:
@@ -20,7 +20,7 @@ class Topics:
 
     async def create_topics(
         self,
-        topics: NewTopic | str | Iterable[NewTopic | str],
+        topics: results.NewTopic | str | Iterable[results.NewTopic | str],
         *,
         validate_only: bool = False,
         timeout: float | None = None,
@@ -38,7 +38,7 @@ class Topics:
             ClosedError: The client is closed.
             KafkaError: A broker refused the request, or none responded in time.
         """
-        listed = [topics] if isinstance(topics, (str, NewTopic)) else topics
+        listed = [topics] if isinstance(topics, (str, results.NewTopic)) else topics
         await self._core.call("create_topics", timeout, topics=listed, validate_only=validate_only)
 
     async def delete_topics(

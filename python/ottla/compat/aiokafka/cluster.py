@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from ottla._types import ClusterDescription, TopicDescription
+from ottla._admin.cluster import ClusterDescription
+from ottla._types import TopicDescription
 from ottla.compat.aiokafka.structs import BrokerMetadata, PartitionMetadata, TopicPartition
 
 __all__ = ["ClusterMetadata"]

@@ -9,7 +9,8 @@ from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
 from ottla import errors as native
-from ottla._types import GroupDescription, TopicDescription
+from ottla._admin.groups import GroupDescription
+from ottla._types import TopicDescription
 
 _OPERATIONS: Final = [
     "UNKNOWN",
