@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ottla import _ottla
 from ottla.cli.parser import near
@@ -40,8 +40,7 @@ sasl.password = "${KAFKA_PASSWORD}"     # from the environment; or ${keyring:kaf
 """
 
 
-@dataclass(frozen=True)
-class Profile:
+class Profile(NamedTuple):
     """Properties of clients.
 
     Attributes:
@@ -51,8 +50,8 @@ class Profile:
     """
 
     name: str = ""
-    properties: Mapping[str, str] = field(default_factory=dict)
-    files: list[Path] = field(default_factory=list)
+    properties: Mapping[str, str] = MappingProxyType({})
+    files: tuple[Path, ...] = ()
 
 
 def files() -> list[Path]:
@@ -115,7 +114,7 @@ def read() -> tuple[str | None, dict[str, Profile]]:
             for key in here:
                 _check(key, f"{path}: profile {name}")
             before = found.get(name, Profile(name))
-            found[name] = Profile(name, {**here, **before.properties}, [*before.files, path])
+            found[name] = Profile(name, {**here, **before.properties}, (*before.files, path))
     return default, found
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ottla import _ottla
 from ottla.cli import arguments, profiles
@@ -59,8 +58,7 @@ def _of_role(shared: Mapping[str, str], role: str, given: Mapping[str, str]) -> 
     return {"default.api.timeout.ms": str(PATIENCE_MS), **found, **given}
 
 
-@dataclass(frozen=True)
-class Target:
+class Target(NamedTuple):
     """A cluster that a command writes to.
 
     Attributes:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from ottla.cli import times
 
@@ -36,8 +35,7 @@ class WindowError(ValueError):
     """A text is not a window."""
 
 
-@dataclass(frozen=True)
-class Point:
+class Point(NamedTuple):
     """A place in each partition.
 
     Attributes:
@@ -50,8 +48,7 @@ class Point:
     value: int = 0
 
 
-@dataclass(frozen=True)
-class Window:
+class Window(NamedTuple):
     """What to read of each partition.
 
     Attributes:

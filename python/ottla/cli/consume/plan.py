@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from ottla.cli import settings
 from ottla.cli.windows import Point, Window
 from ottla.errors import ArgumentError
 
 
-@dataclass
-class Plan:
+class Plan(NamedTuple):
     """What to read.
 
     Attributes:
@@ -37,22 +36,22 @@ class Plan:
 
     bootstrap: str
     topics: list[str]
-    regex: bool = False
-    partitions: list[int] | None = None
-    window: Window = field(default_factory=lambda: Window(Point("end")))
-    group: str | None = None
-    share_group: str | None = None
-    ack: str = "accept"
-    last: int | None = None
-    tail: int | None = None
-    maximum: int | None = None
-    per_partition: int | None = None
-    idle: float | None = None
-    exits: bool = False
-    path: str | None = None
-    read_committed: bool = False
-    config: dict[str, str] = field(default_factory=dict)
-    admin_config: dict[str, str] = field(default_factory=dict)
+    regex: bool
+    partitions: list[int] | None
+    window: Window
+    group: str | None
+    share_group: str | None
+    ack: str
+    last: int | None
+    tail: int | None
+    maximum: int | None
+    per_partition: int | None
+    idle: float | None
+    exits: bool
+    path: str | None
+    read_committed: bool
+    config: dict[str, str]
+    admin_config: dict[str, str]
 
 
 def plan_of(options: argparse.Namespace) -> Plan:

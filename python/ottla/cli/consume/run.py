@@ -12,7 +12,7 @@ from ottla.cli.consume import output
 from ottla.cli.consume.decoding import Decoding
 from ottla.cli.consume.plan import Plan
 from ottla.cli.consume.sources import BrokerSource, LastSource, ShareSource, Source
-from ottla.cli.consume.topics import existing
+from ottla.cli.consume.topics import chosen
 from ottla.cli.formats.rows import Rows
 
 
@@ -57,7 +57,7 @@ def _source(plan: Plan) -> Source:
         from ottla.cli.consume.logs import LogSource
 
         return LogSource(plan)
-    topics = existing(plan)
+    topics = chosen(plan)
     if plan.share_group is not None:
         return ShareSource(plan, topics)
     if plan.last is not None:

@@ -11,10 +11,11 @@ import ottla
 from ottla._hints import AcknowledgeKind
 from ottla.cli.consume.limits import LOOK, PATIENCE, Ends, GroupEnd, Idle, check_reader
 from ottla.cli.consume.plan import Plan
+from ottla.cli.consume.topics import check, missing
 from ottla.cli.formats.rows import Rows
 from ottla.cli.patterns import pattern
 from ottla.cli.windows import Point, Window
-from ottla.errors import ArgumentError
+from ottla.errors import ArgumentError, NotFoundError
 
 Most = Callable[[], int | None]
 """The most records that are still wanted; None for any number."""
@@ -52,8 +53,8 @@ class BrokerSource:
         if plan.window.begin.kind != "end" or self._is_placed():
             # Placed partitions start where they are told: records that are deleted meanwhile are passed over.
             config["auto.offset.reset"] = "earliest"
-        subscribed = None if self._is_placed() or (plan.group is not None and plan.regex) else topics
-        self._consumer = ottla.Consumer(plan.bootstrap, topics=subscribed, config=config)
+        read = None if plan.group is not None or self._is_placed() else topics
+        self._consumer = ottla.Consumer(plan.bootstrap, topics=read, config=config)
 
     def _is_placed(self) -> bool:
         """Whether the command looks up the offsets itself. Otherwise partitions that are added are read, too."""
@@ -63,12 +64,25 @@ class BrokerSource:
         return not edge or self._plan.exits or self._plan.partitions is not None or self._plan.tail is not None
 
     def __enter__(self) -> Self:
-        """Place the partitions."""
+        """Look whether the topics are there, and join the group if there is one.
+
+        Raises:
+            NotFoundError: A topic does not exist.
+        """
+        consumer, plan = self._consumer, self._plan
         try:
-            if self._plan.group is not None and self._plan.regex:
-                self._consumer.subscribe(pattern(self._plan.topics))
+            if plan.group is not None and plan.regex:
+                consumer.subscribe(pattern(plan.topics))
+                return self
+            for topic in self._topics:
+                consumer.partitions_for(topic, PATIENCE)
+            if plan.group is not None:
+                consumer.subscribe(self._topics)
+        except NotFoundError as error:
+            consumer.close(0)
+            raise missing(plan, error) from error
         except BaseException:
-            self._consumer.close(0)
+            consumer.close(0)
             raise
         return self
 
@@ -200,7 +214,12 @@ class LastSource:
         self._plan, self._topics = plan, topics
 
     def __enter__(self) -> Self:
-        """Begin."""
+        """Begin.
+
+        Raises:
+            NotFoundError: A topic does not exist.
+        """
+        check(self._plan, self._topics)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
@@ -226,6 +245,7 @@ class ShareSource:
     def __init__(self, plan: Plan, topics: list[str]) -> None:
         config = {name: value for name, value in plan.config.items() if name != "allow.auto.create.topics"}
         config |= {"group.id": plan.share_group or "", "share.acknowledgement.mode": "explicit"}
+        check(plan, topics)
         self._plan = plan
         self._kind = cast("AcknowledgeKind", plan.ack)
         self._consumer = ottla.ShareConsumer(plan.bootstrap, topics=topics, config=config)

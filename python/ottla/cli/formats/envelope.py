@@ -11,8 +11,7 @@ import importlib.util
 import json
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 from ottla import Record
 from ottla.cli.formats.rows import Rows
@@ -26,8 +25,7 @@ FIELDS = ("topic", "partition", "offset", "timestamp", "key", "value", "headers"
 CONTROL = r"[\x00-\x1f]"
 
 
-@dataclass(frozen=True)
-class Parsed:
+class Parsed(NamedTuple):
     """A record of the input of `produce`.
 
     Attributes:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 from ottla import _ottla
 from ottla.cli import signals
@@ -17,8 +16,7 @@ from ottla.errors import ArgumentError
 CHUNK = 2**20
 
 
-@dataclass
-class Records:
+class Records(NamedTuple):
     """Records of the input.
 
     Attributes:
@@ -38,8 +36,7 @@ class Records:
     position: int = 0
 
 
-@dataclass
-class Table:
+class Table(NamedTuple):
     """Rows of a table.
 
     Attributes:
@@ -51,8 +48,7 @@ class Table:
     table: Any
 
 
-@dataclass
-class Values:
+class Values(NamedTuple):
     """Lines that are values.
 
     Attributes:
@@ -134,14 +130,15 @@ def json_values(lines: Lines) -> Iterator[Records]:
     """Each line as a value that is JSON, as it stands. Empty lines are skipped."""
     number = 0
     for chunk in lines.chunks():
-        made = Records([], [], bad={}, position=lines.position)
+        bad: dict[int, Exception] = {}
+        made = Records([], [], bad=bad, position=lines.position)
         for number, line in enumerate(chunk, number + 1):  # noqa: B020 the count goes on
             if not line.strip():
                 continue
             try:
                 json.loads(line)
             except ValueError as error:
-                _bad(made)[number] = ArgumentError(f"this is not JSON: {error}")
+                bad[number] = ArgumentError(f"this is not JSON: {error}")
                 continue
             made.numbers.append(number)
             made.values.append(line)
@@ -152,14 +149,15 @@ def envelopes(lines: Lines) -> Iterator[Records]:
     """Each line as the object that `consume --format json` writes. Empty lines are skipped."""
     number = 0
     for chunk in lines.chunks():
-        made = Records([], [], [], [], {}, lines.position)
+        bad: dict[int, Exception] = {}
+        made = Records([], [], [], [], bad, lines.position)
         for number, line in enumerate(chunk, number + 1):  # noqa: B020 the count goes on
             if not line.strip():
                 continue
             try:
                 found = parse(line)
             except ArgumentError as error:
-                _bad(made)[number] = error
+                bad[number] = error
                 continue
             _add(made, number, found)
         yield made
@@ -173,12 +171,13 @@ def templated(file: Any, template: str, between: signals.Between) -> Iterator[Re
     number = 0
     done = False
     while not done:
-        made = Records([], [], [], [], {})
+        bad: dict[int, Exception] = {}
+        made = Records([], [], [], [], bad)
         while len(made.numbers) < 1000:
             try:
                 found = reader.next()
             except ArgumentError as error:
-                _bad(made)[number + 1] = error
+                bad[number + 1] = error
                 done = True
                 break
             if found is None:
@@ -188,8 +187,7 @@ def templated(file: Any, template: str, between: signals.Between) -> Iterator[Re
             _add(made, number, found)
             if not reader.has_more():
                 break
-        made.position = reader.position
-        yield made
+        yield made._replace(position=reader.position)
 
 
 def _add(made: Records, number: int, found: Parsed) -> None:
@@ -198,12 +196,6 @@ def _add(made: Records, number: int, found: Parsed) -> None:
     if made.keys is not None and made.parsed is not None:
         made.keys.append(found.key)
         made.parsed.append(found)
-
-
-def _bad(made: Records) -> dict[int, Exception]:
-    if made.bad is None:
-        made.bad = {}
-    return made.bad
 
 
 def tables(form: str, file: IO[bytes], path: str | None) -> Iterator[Table]:
@@ -237,7 +229,7 @@ def without(records: Records, ignored: set[str]) -> Records:
         return records
     if records.parsed is not None:
         empty: dict[str, Any] = {name: () if name == "headers" else None for name in ignored}
-        records.parsed = [replace(each, **empty) for each in records.parsed]
+        records = records._replace(parsed=[each._replace(**empty) for each in records.parsed])
     if "key" in ignored:
-        records.keys = None
+        records = records._replace(keys=None)
     return records

@@ -6,8 +6,7 @@ import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import ottla
 from ottla.cli import settings, signals, streams
@@ -22,8 +21,7 @@ LARGE = 2**19
 STEP = 0.1
 
 
-@dataclass
-class Fixed:
+class Fixed(NamedTuple):
     """What each record gets that the input does not have.
 
     Attributes:
@@ -136,7 +134,7 @@ class Sender:
 
     def _send_all(self, records: Records) -> None:
         if self._fixed.tombstones:
-            records.values = [value or None for value in records.values]
+            records = records._replace(values=[value or None for value in records.values])
         longest = max(map(len, filter(None, records.values)), default=0)
         large = len(records.values) <= FEW or longest >= LARGE
         topics = {self._fixed.topic or each.topic for each in records.parsed or ()} or {self._fixed.topic}
