@@ -7,7 +7,7 @@ use bytes::Bytes;
 use divan::Bencher;
 use divan::counter::{BytesCount, ItemsCount};
 use ottla_benches::Sample;
-use ottla_columnar::{FetchedPartition, Memory};
+use ottla_columnar::{ColumnarError, Columns, FetchedPartition, Memory};
 use ottla_protocol::compression::Compression;
 use ottla_protocol::records::batches;
 
@@ -62,6 +62,17 @@ fn walk<const SIZE: usize>(bencher: Bencher, name: &str) {
 
 #[divan::bench(consts = SIZES, args = ["none", "lz4", "zstd"])]
 fn columns<const SIZE: usize>(bencher: Bencher, name: &str) {
+    decoded::<SIZE>(bencher, name, ottla_columnar::decode);
+}
+
+#[divan::bench(consts = SIZES, args = ["none", "lz4", "zstd"])]
+fn views<const SIZE: usize>(bencher: Bencher, name: &str) {
+    decoded::<SIZE>(bencher, name, ottla_columnar::decode_in_place);
+}
+
+type Decode = fn(Bytes, &FetchedPartition, &Memory) -> Result<Columns, ColumnarError>;
+
+fn decoded<const SIZE: usize>(bencher: Bencher, name: &str, decode: Decode) {
     let (fetched, bytes) = fetched::<SIZE>(name);
     let source = FetchedPartition {
         topic: Arc::from("topic"),
@@ -77,8 +88,7 @@ fn columns<const SIZE: usize>(bencher: Bencher, name: &str) {
         .counter(BytesCount::new(bytes))
         .counter(ItemsCount::new(RECORDS * BATCHES))
         .bench(|| {
-            let columns =
-                ottla_columnar::decode(fetched.clone(), &source, &memory).expect("columns");
+            let columns = decode(fetched.clone(), &source, &memory).expect("columns");
             assert_eq!(columns.len(), RECORDS * BATCHES);
             columns
         });

@@ -7,29 +7,59 @@ use arrow_array::{Array, ArrayRef, BinaryArray, ListArray, StringArray, StructAr
 use arrow_buffer::{Buffer, NullBuffer, NullBufferBuilder, OffsetBuffer, ScalarBuffer};
 
 use crate::error::ColumnarError;
-use crate::memory::Column;
+use crate::memory::{Column, Memory};
 use crate::schema::{header_field, header_fields};
 
-/// A column of type binary.
+/// A column of type binary. It takes no memory until a row is not null: records without keys are common.
 #[derive(Debug)]
-pub(crate) struct Bytes {
-    offsets: Vec<i32>,
-    column: Column,
+pub(crate) struct Bytes<'a> {
+    memory: &'a Memory,
+    /// Empty while all rows are null.
+    offsets: Column<i32>,
+    column: Column<u8>,
     nulls: NullBufferBuilder,
+    /// The rows before the first that is not null, until it comes.
+    absent: usize,
+    /// The rows and bytes to have space for when it comes.
+    room: (usize, usize),
 }
 
-impl Bytes {
-    pub(crate) fn new(column: Column) -> Self {
+impl<'a> Bytes<'a> {
+    pub(crate) fn new(memory: &'a Memory, column: Column<u8>) -> Self {
         Self {
-            offsets: vec![0],
+            memory,
+            offsets: Column::default(),
             column,
             nulls: NullBufferBuilder::new(0),
+            absent: 0,
+            room: (0, 0),
         }
     }
 
+    /// The number of rows.
+    fn len(&self) -> usize {
+        self.absent.max(self.offsets.data.len().saturating_sub(1))
+    }
+
     pub(crate) fn reserve(&mut self, rows: usize, bytes: usize) {
-        self.offsets.reserve(rows);
+        if self.offsets.data.is_empty() {
+            let room = (self.absent + rows, bytes);
+            self.room = (self.room.0.max(room.0), self.room.1.max(room.1));
+        } else {
+            self.offsets.data.reserve(rows);
+            self.column.data.reserve(bytes);
+        }
+    }
+
+    /// Makes the rows so far, and space for as many as was reserved.
+    #[cold]
+    fn begin(&mut self) {
+        let (rows, bytes) = self.room;
+        self.offsets = self.memory.offsets(rows + 1);
+        self.offsets.data.resize(self.absent + 1, 0);
         self.column.data.reserve(bytes);
+        self.nulls.append_n_nulls(self.absent);
+        self.absent = 0;
     }
 
     pub(crate) fn push(&mut self, value: Option<&[u8]>) {
@@ -45,6 +75,13 @@ impl Bytes {
     /// bytes.
     #[inline(always)]
     pub(crate) unsafe fn push_within(&mut self, value: Option<&[u8]>) {
+        if self.offsets.data.is_empty() {
+            if value.is_none() {
+                self.absent += 1;
+                return;
+            }
+            self.begin();
+        }
         let data = &mut self.column.data;
         let mut length = data.len();
         match value {
@@ -63,16 +100,24 @@ impl Bytes {
             None => self.nulls.append_null(),
         }
         // SAFETY: as above.
-        unsafe { append_within(&mut self.offsets, length as i32) };
+        unsafe { append_within(&mut self.offsets.data, length as i32) };
     }
 
     fn parts(mut self) -> Result<(OffsetBuffer<i32>, Buffer, Option<NullBuffer>), ColumnarError> {
+        if self.offsets.data.is_empty() {
+            let nulls = (self.absent > 0).then(|| NullBuffer::new_null(self.absent));
+            return Ok((
+                OffsetBuffer::new_zeroed(self.absent),
+                Buffer::default(),
+                nulls,
+            ));
+        }
         if self.column.data.len() > i32::MAX as usize {
             let message = "a column takes more than 2 GiB".to_owned();
             return Err(ColumnarError::Arrow(message));
         }
         // SAFETY: each is the length of the data at its time, from 0 up to the last, which fits.
-        let offsets = unsafe { offsets(self.offsets) };
+        let offsets = unsafe { offsets(self.offsets.into_rows()) };
         Ok((offsets, self.column.into_buffer(), self.nulls.finish()))
     }
 
@@ -89,36 +134,36 @@ impl Bytes {
 
 /// The column of headers. It takes no memory until a record has headers.
 #[derive(Debug)]
-pub(crate) struct Headers {
+pub(crate) struct Headers<'a> {
     offsets: Vec<i32>,
     nulls: NullBufferBuilder,
-    keys: Bytes,
-    values: Bytes,
+    keys: Bytes<'a>,
+    values: Bytes<'a>,
 }
 
-impl Headers {
-    pub(crate) fn new() -> Self {
+impl<'a> Headers<'a> {
+    pub(crate) fn new(memory: &'a Memory) -> Self {
         Self {
             offsets: vec![0],
             nulls: NullBufferBuilder::new(0),
-            keys: Bytes::new(Column::default()),
-            values: Bytes::new(Column::default()),
+            keys: Bytes::new(memory, Column::default()),
+            values: Bytes::new(memory, Column::default()),
         }
     }
 
     /// Adds the headers of a row; the rows before it that were not added get none.
     #[cold]
-    pub(crate) fn push<'a>(
+    pub(crate) fn push<'h>(
         &mut self,
         row: usize,
-        headers: impl Iterator<Item = (&'a str, Option<&'a [u8]>)>,
+        headers: impl Iterator<Item = (&'h str, Option<&'h [u8]>)>,
     ) {
         self.pad(row);
         for (key, value) in headers {
             self.keys.push(Some(key.as_bytes()));
             self.values.push(value);
         }
-        self.offsets.push((self.keys.offsets.len() - 1) as i32);
+        self.offsets.push(self.keys.len() as i32);
         self.nulls.append_non_null();
     }
 
@@ -145,7 +190,7 @@ impl Headers {
             return Err(ColumnarError::Arrow("2^31 headers or more".to_owned()));
         }
         // SAFETY: each is the number of headers at its time, from 0 up to the last, which fits.
-        let offsets = unsafe { offsets(self.offsets) };
+        let offsets = unsafe { offsets(ScalarBuffer::from(self.offsets)) };
         let lists = ListArray::try_new(
             header_field(),
             offsets,
@@ -176,8 +221,8 @@ pub(crate) unsafe fn append_within<T: Copy>(to: &mut Vec<T>, value: T) {
 ///
 /// # Safety
 /// They begin with 0 and ascend.
-pub(crate) unsafe fn offsets(offsets: Vec<i32>) -> OffsetBuffer<i32> {
+pub(crate) unsafe fn offsets(offsets: ScalarBuffer<i32>) -> OffsetBuffer<i32> {
     debug_assert!(offsets.first() == Some(&0) && offsets.is_sorted());
     // SAFETY: as the caller promises.
-    unsafe { OffsetBuffer::new_unchecked(ScalarBuffer::from(offsets)) }
+    unsafe { OffsetBuffer::new_unchecked(offsets) }
 }

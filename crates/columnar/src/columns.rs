@@ -161,6 +161,12 @@ impl Columns {
         self.place(row).and_then(|row| self.all.values.get(row))
     }
 
+    /// Visits the values from a row on, in order, until `visit` returns false. One that is null has no bytes.
+    pub fn visit_values(&self, row: usize, visit: impl FnMut(&[u8]) -> bool) {
+        let rows = self.start + row.min(self.length)..self.start + self.length;
+        self.all.values.visit(rows, visit);
+    }
+
     /// The offset of a row; -1 if there is no such row.
     #[must_use]
     pub fn offset(&self, row: usize) -> i64 {
@@ -381,5 +387,5 @@ fn repeated(text: &str, rows: usize) -> Result<StringArray, ColumnarError> {
     let data = Buffer::from_vec(text.as_bytes().repeat(rows));
     // SAFETY: the offsets ascend from 0 by the length of the text, which is UTF-8, up to the length of the data, which fits.
     #[allow(unsafe_code)]
-    Ok(unsafe { StringArray::new_unchecked(build::offsets(offsets), data, None) })
+    Ok(unsafe { StringArray::new_unchecked(build::offsets(offsets.into()), data, None) })
 }

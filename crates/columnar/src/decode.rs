@@ -3,7 +3,6 @@
 
 use std::sync::Arc;
 
-use arrow_buffer::ScalarBuffer;
 use bytes::Bytes;
 use ottla_protocol::compression::{Compression, CompressionError};
 use ottla_protocol::records::{
@@ -14,7 +13,7 @@ use ottla_protocol::records::{
 use crate::build;
 use crate::columns::{Columns, Run, SharedRows};
 use crate::error::ColumnarError;
-use crate::memory::Memory;
+use crate::memory::{Column, Memory};
 use crate::values::{Copying, Fill, Viewing};
 
 /// The partition that record bytes were fetched from, and how to decode them.
@@ -82,7 +81,7 @@ pub fn decode_in_place(
     if records.len() > i32::MAX as usize {
         return decode_shown(records, source, memory);
     }
-    let viewing = Viewing::new(records.clone());
+    let viewing = Viewing::new(memory, records.clone());
     Decoder::new(viewing, source, memory, records.len(), true).decode(records)
 }
 
@@ -120,9 +119,9 @@ struct Decoder<'a, F> {
     scratch: Vec<u8>,
     /// Bytes of all payloads read so far: no column holds more.
     payload_bytes: usize,
-    headers: build::Headers,
-    offsets: Vec<i64>,
-    timestamps: Vec<i64>,
+    headers: build::Headers<'a>,
+    offsets: Column<i64>,
+    timestamps: Column<i64>,
     runs: Vec<Run>,
 }
 
@@ -134,6 +133,7 @@ impl<'a, F: Fill> Decoder<'a, F> {
         bytes: usize,
         may_stop: bool,
     ) -> Self {
+        memory.begin(bytes);
         Self {
             fill,
             source,
@@ -147,9 +147,9 @@ impl<'a, F: Fill> Decoder<'a, F> {
             may_decompress: source.decompress_limit,
             scratch: memory.scratch(),
             payload_bytes: 0,
-            headers: build::Headers::new(),
-            offsets: Vec::new(),
-            timestamps: Vec::new(),
+            headers: build::Headers::new(memory),
+            offsets: Column::default(),
+            timestamps: Column::default(),
             runs: Vec::new(),
         }
     }
@@ -218,8 +218,11 @@ impl<'a, F: Fill> Decoder<'a, F> {
         let records = batch.records(payload)?;
         // The number was checked against the payload's bytes, and records come one after the other in them.
         let count = batch.header.count.unsigned_abs() as usize;
-        if self.offsets.is_empty() {
-            self.reserve(self.rows_like(batch, count), 0);
+        if self.offsets.data.is_empty() {
+            let rows = self.rows_like(batch, count);
+            self.offsets = self.memory.numbers(rows);
+            self.timestamps = self.memory.numbers(rows);
+            self.reserve(rows, 0);
         }
         self.reserve(count, payload.len());
         for record in records {
@@ -348,7 +351,7 @@ impl<'a, F: Fill> Decoder<'a, F> {
     /// Notes what the entry just read has for all its rows.
     fn end_run(&mut self, timestamp_type: i32, leader_epoch: i32) {
         let run = Run {
-            end: self.offsets.len(),
+            end: self.offsets.data.len(),
             timestamp_type,
             leader_epoch,
         };
@@ -372,8 +375,8 @@ impl<'a, F: Fill> Decoder<'a, F> {
     /// Reserves space for rows whose keys and values take this number of bytes together.
     fn reserve(&mut self, rows: usize, bytes: usize) {
         self.fill.reserve(rows, bytes);
-        self.offsets.reserve(rows);
-        self.timestamps.reserve(rows);
+        self.offsets.data.reserve(rows);
+        self.timestamps.data.reserve(rows);
     }
 
     /// Adds a row.
@@ -384,13 +387,13 @@ impl<'a, F: Fill> Decoder<'a, F> {
     unsafe fn row(&mut self, record: &Record<'_>) {
         let headers = record.headers();
         if headers.len() > 0 {
-            self.headers.push(self.offsets.len(), headers);
+            self.headers.push(self.offsets.data.len(), headers);
         }
         // SAFETY: as the caller promises.
         unsafe {
             self.fill.push_within(record.key, record.value);
-            build::append_within(&mut self.offsets, record.offset);
-            build::append_within(&mut self.timestamps, record.timestamp);
+            build::append_within(&mut self.offsets.data, record.offset);
+            build::append_within(&mut self.timestamps.data, record.timestamp);
         }
     }
 
@@ -408,7 +411,7 @@ impl<'a, F: Fill> Decoder<'a, F> {
     }
 
     fn finish(self) -> Result<Columns, ColumnarError> {
-        let rows = self.offsets.len();
+        let rows = self.offsets.data.len();
         self.memory.keep_scratch(self.scratch);
         let (keys, values) = self.fill.finish()?;
         Ok(Columns::new(SharedRows {
@@ -417,8 +420,8 @@ impl<'a, F: Fill> Decoder<'a, F> {
             next_offset: self.next_offset,
             keys,
             values,
-            offsets: ScalarBuffer::from(self.offsets),
-            timestamps: ScalarBuffer::from(self.timestamps),
+            offsets: self.offsets.into_rows(),
+            timestamps: self.timestamps.into_rows(),
             headers: self.headers.finish(rows)?,
             runs: self.runs,
         }))

@@ -116,3 +116,46 @@ fn short_values_keep_nothing_in_memory() {
     assert!(bytes.is_unique());
     assert_eq!(keys.len(), 2);
 }
+
+#[test]
+fn keys_that_come_late_or_never_have_nulls_before_them() {
+    let rows = |base_offset, keys: &[Option<&str>]| {
+        let record = |key: &Option<&str>| {
+            let key = key.map(|key| key.as_bytes().to_vec());
+            (1_700_000_000_000, key, Some(LONG.into()), Vec::new())
+        };
+        let records: Vec<_> = keys.iter().map(record).collect();
+        batch(Compression::None, base_offset, &records, |_| ())
+    };
+    let long = "a key that is long";
+    for (first, second) in [
+        ([None, None], [None, None]),
+        ([None, None], [Some(long), None]),
+        ([None, Some("k")], [None, Some(long)]),
+        ([Some(""), None], [None, None]),
+    ] {
+        let bytes = joined(&[rows(0, &first), rows(2, &second)]);
+        let (columns, keys) = (viewed(&bytes), [first, second].concat());
+        let copied = super::decode(bytes, &source()).unwrap();
+        same(&copied, &columns);
+        for (row, key) in keys.iter().enumerate() {
+            assert_eq!(columns.key(row), key.map(str::as_bytes));
+        }
+        assert_eq!(
+            column(&columns, KEY).null_count(),
+            keys.iter().filter(|key| key.is_none()).count()
+        );
+    }
+}
+
+#[test]
+fn values_of_each_length_are_their_bytes() {
+    let text = "abcdefghijklmn";
+    let keys: Vec<_> = (0..=text.len()).map(|length| &text[..length]).collect();
+    let bytes = joined(&[records(Compression::None, 0, &keys, LONG)]);
+    let columns = viewed(&bytes);
+    same(&super::decode(bytes, &source()).unwrap(), &columns);
+    for (row, key) in keys.iter().enumerate() {
+        assert_eq!(columns.key(row), Some(key.as_bytes()));
+    }
+}

@@ -231,15 +231,20 @@ impl Batch {
         }
     }
 
-    /// The values from a row on. One that is null is empty.
-    pub(crate) fn values_from(&self, first: usize) -> impl Iterator<Item = &[u8]> + Clone {
-        let mut before = 0;
-        self.chunks.iter().flat_map(move |chunk| {
+    /// Visits the values from a row on, in order, until `visit` returns false. One that is null has no bytes.
+    pub(crate) fn visit_values(&self, row: usize, mut visit: impl FnMut(&[u8]) -> bool) {
+        let (mut before, mut goes_on) = (0, true);
+        for chunk in &*self.chunks {
             let columns = &chunk.columns;
-            let start = first.saturating_sub(before).min(columns.len());
+            columns.visit_values(row.saturating_sub(before), |value| {
+                goes_on = visit(value);
+                goes_on
+            });
+            if !goes_on {
+                return;
+            }
             before += columns.len();
-            (start..columns.len()).map(|row| columns.value(row).unwrap_or_default())
-        })
+        }
     }
 
     fn record(&self, mut row: usize) -> Option<Record> {

@@ -104,45 +104,54 @@ impl JoinedValues {
     }
 
     fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
-        let batch = self.batch.get();
         let mut done = self.done.lock();
-        let (count, piece) = match &self.rows {
-            None => piece(py, batch.values_from(*done), &self.separator)?,
-            Some(rows) => {
-                let rows = rows.iter().skip(*done);
-                let values = rows.map_while(|row| batch.values_from(*row).next());
-                piece(py, values, &self.separator)?
+        let (mut count, mut size) = (0, 0);
+        self.visit(*done, |value| {
+            let more = value.len() + self.separator.len();
+            let fits = count == 0 || size + more <= PIECE;
+            if fits {
+                count += 1;
+                size += more;
             }
-        };
+            fits
+        });
+        let piece = PyBytes::new_with(py, size, |mut space| {
+            let mut left = count;
+            self.visit(*done, |value| {
+                if left == 0 {
+                    return false;
+                }
+                left -= 1;
+                for part in [value, &self.separator] {
+                    let (place, rest) = std::mem::take(&mut space).split_at_mut(part.len());
+                    place.copy_from_slice(part);
+                    space = rest;
+                }
+                true
+            });
+            Ok(())
+        })?;
         *done += count;
         Ok((count > 0).then_some(piece))
     }
 }
 
-/// The first values, as many as a piece takes and at least one, and how many they are.
-fn piece<'py, 'a>(
-    py: Python<'py>,
-    values: impl Iterator<Item = &'a [u8]> + Clone,
-    separator: &[u8],
-) -> PyResult<(usize, Bound<'py, PyBytes>)> {
-    let (mut count, mut size) = (0, 0);
-    for value in values.clone() {
-        let more = value.len() + separator.len();
-        if count > 0 && size + more > PIECE {
-            break;
-        }
-        count += 1;
-        size += more;
-    }
-    let piece = PyBytes::new_with(py, size, |mut room| {
-        for value in values.take(count) {
-            for part in [value, separator] {
-                let (place, rest) = std::mem::take(&mut room).split_at_mut(part.len());
-                place.copy_from_slice(part);
-                room = rest;
+impl JoinedValues {
+    /// Visits the values that are to be joined, but for the first `done`, until `visit` returns false.
+    fn visit(&self, done: usize, mut visit: impl FnMut(&[u8]) -> bool) {
+        let batch = self.batch.get();
+        let Some(rows) = &self.rows else {
+            return batch.visit_values(done, visit);
+        };
+        let mut goes_on = true;
+        for row in rows.iter().skip(done) {
+            batch.visit_values(*row, |value| {
+                goes_on = visit(value);
+                false
+            });
+            if !goes_on {
+                return;
             }
         }
-        Ok(())
-    });
-    Ok((count, piece?))
+    }
 }
