@@ -19,6 +19,13 @@ from __future__ import annotations
 import atexit
 import importlib
 import warnings
+import zipimport
+
+if isinstance(__spec__.loader, zipimport.zipimporter):
+    raise ImportError(  # noqa: TRY004 nobody gave an argument
+        f"ottla is in the archive {__spec__.loader.archive}, from which Python loads no compiled module: install it "
+        "with pip. On Spark, bring a packed environment by --archives, not a zip by --py-files"
+    )
 
 from ottla import _admin
 from ottla._ottla import (

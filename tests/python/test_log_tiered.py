@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import base64
-import gzip
-import json
 import pickle
 import random
-from pathlib import Path
 
 import fsspec
 import pytest
@@ -17,25 +13,9 @@ import ottla
 from ottla.log import open_log, read_log
 from ottla.testing import Broker
 from tests.python.tiered import private_key, tiered
-
-CORPUS = Path(__file__).parents[1] / "conformance" / "tiered-3.9.1.jsonl.gz"
-LEVELS = ("read_uncommitted", "read_committed")
-
-
-def scenes():
-    with gzip.open(CORPUS) as lines:
-        return {found["mode"]: found for found in map(json.loads, lines)}
-
+from tests.python.tiered_scenes import LEVELS, rows, scenes, unpacked
 
 SCENES = scenes()
-
-
-def unpacked(files, folder):
-    for name, data in files.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(base64.b64decode(data))
-    return folder
 
 
 @pytest.fixture(params=SCENES)
@@ -43,12 +23,6 @@ def scene(request, tmp_path):
     """A store of real Kafka with the folder of its broker: the paths of both, the keys, and librdkafka's rows by level."""
     found = SCENES[request.param]
     return unpacked(found["store"], tmp_path / "store"), unpacked(found["local"], tmp_path / "local"), found
-
-
-def rows(batches):
-    return sorted(
-        [r.partition, r.offset, r.timestamp, r.key.decode(), r.value.decode()] for batch in batches for r in batch
-    )
 
 
 @pytest.mark.parametrize("level", LEVELS)

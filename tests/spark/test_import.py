@@ -2,8 +2,11 @@
 
 import subprocess
 import sys
+import zipfile
 
 import pytest
+
+import ottla
 
 
 def printed(program):
@@ -38,3 +41,22 @@ except ImportError as error:
     assert named == name
     assert told.startswith("ottla is installed and cannot be imported by Spark's Python: ModuleNotFoundError(")
     assert f"ottla.spark.{module}" in told
+
+
+def test_a_zip_says_what_to_use(tmp_path):
+    """`--py-files` puts archives on the path, from which Python loads no compiled module."""
+    path = tmp_path / "ottla.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.write(ottla.__file__, "ottla/__init__.py")
+    ended = subprocess.run(
+        [sys.executable, "-S", "-c", "import ottla"],
+        env={"PYTHONPATH": str(path)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert ended.stderr.splitlines()[-1] == (
+        f"ImportError: ottla is in the archive {path}, from which Python loads no compiled module: install it with pip. "
+        "On Spark, bring a packed environment by --archives, not a zip by --py-files"
+    )

@@ -6,6 +6,7 @@ import sys
 
 import pytest
 from pyspark.errors import PySparkException
+from tests.python.tiered_scenes import scenes, unpacked
 
 import ottla
 import ottla.testing
@@ -179,3 +180,24 @@ def test_spark_finds_it_by_the_name_of_its_package():
     assert DefaultSource is OttlaLogDataSource
     assert DefaultSource.name() == "ottla-log"
     assert "pyspark_ottla_log" in sys.modules
+
+
+def test_tiered_segments(spark, tmp_path):
+    """The store of real Kafka, joined with its broker's folder: librdkafka's rows. Tasks need no RSA key."""
+    found = scenes()["encrypted-zstd"]
+    for kind in ("store", "local"):
+        unpacked(found[kind], tmp_path / kind)
+    keys = {name: tmp_path / f"{name}.pem" for name in found["keys"]}
+    for name, path in keys.items():
+        path.write_text(found["keys"][name])
+    options = {"privateKeyFiles": json.dumps({name: str(path) for name, path in keys.items()})}
+    whole = spark.read.format("ottla-log").options(remotePath=str(tmp_path / "store" / "pre"), **options)
+    for level in ("read_uncommitted", "read_committed"):
+        rows = whole.option("kafka.isolation.level", level).load(str(tmp_path / "local"))
+        assert sorted((r.partition, r.offset, bytes(r.value).decode()) for r in rows.collect()) == [
+            (partition, offset, value) for partition, offset, _, _, value in found[level]
+        ]
+    alone = spark.read.format("ottla-log").options(**options).load(str(tmp_path / "store" / "pre"))
+    assert 0 < alone.count() < len(found["read_uncommitted"])
+    with pytest.raises(PySparkException, match="encrypted with the RSA key 'first'"):
+        spark.read.format("ottla-log").load(str(tmp_path / "store" / "pre")).collect()

@@ -35,6 +35,7 @@ ottla consume -r -t 'flights-.*' --group audit                    # a group, and
 ottla consume -t jobs --share-group workers --ack release         # look at records of a share group
 ottla consume -t orders -o :end --format json --decode-value registry --registry http://localhost:8081
 ottla consume --from /var/lib/kafka/data -t flights --format json # the files of a broker, without a broker
+ottla consume --from /var/lib/kafka/data --remote s3://bucket/tiered -t flights
 ottla consume -b kafka-1:9092 -t flights --config isolation.level=read_committed
 """
 
@@ -78,6 +79,20 @@ def add(commands: Any) -> None:
         dest="source",
         metavar="PATH",
         help="read a broker's log folder, a partition's folder or a segment in it, from the first record to the last",
+    )
+    parser.add_argument(
+        "--remote",
+        metavar="STORE",
+        help="with --from: the store of tiered segments, which is read up to the first offset of each folder",
+    )
+    parser.add_argument(
+        "--private-key",
+        action="append",
+        type=_key_file,
+        default=[],
+        metavar="NAME=FILE",
+        help="with --from: an RSA key of encrypted tiered segments, in PEM, by its name in encryption.key.pairs of the "
+        "brokers; may be repeated",
     )
     _add_place(parser)
     _add_end(parser)
@@ -215,6 +230,13 @@ def _template(text: str) -> str:
     except template.TemplateError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
     return text
+
+
+def _key_file(text: str) -> tuple[str, str]:
+    name, _, path = arguments.name(text).partition("=")
+    if not (name and path):
+        raise argparse.ArgumentTypeError("a private key is NAME=FILE, as in key-1=/etc/kafka/key-1.pem")
+    return name, path
 
 
 def _separator(text: str) -> bytes:

@@ -41,8 +41,11 @@ class LogSource:
                     f"{path} is not a segment in the folder of its partition, as in orders-0/00000000000000000000.log: "
                     "the folder names topic and partition. `ottla decode` reads any segment"
                 )
+            if plan.remote is not None:
+                raise ArgumentError(f"{path} is one segment, which no store continues: leave --remote out")
             self._segment, path = str(segment), str(segment.parent)
-        self._log: Log = open_log(path, isolation_level=level)
+        keys = {name: _content(name, file) for name, file in plan.key_files.items()}
+        self._log: Log = open_log(path, remote=plan.remote, private_keys=keys, isolation_level=level)
 
     def __enter__(self) -> Self:
         """Begin."""
@@ -96,6 +99,13 @@ class LogSource:
         if plan.partitions is not None:
             found = [at for at in found if at.partition in plan.partitions]
         return found
+
+
+def _content(name: str, path: str) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise ArgumentError(f"--private-key: the file of key {name!r} cannot be read: {error}") from None
 
 
 def _time(point: Point | None) -> int | None:

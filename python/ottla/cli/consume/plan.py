@@ -28,7 +28,9 @@ class Plan(NamedTuple):
         per_partition: The most records to write of each partition.
         idle: Seconds without a record after which it ends.
         exits: Whether it ends where the partitions end now.
-        path: A log folder or a segment, in place of brokers.
+        path: A log folder or a segment, or a store of tiered segments, in place of brokers.
+        remote: The store of tiered segments of the brokers that `path` is of.
+        key_files: The names of RSA keys of encrypted segments, and the files with them.
         read_committed: Whether records of open and aborted transactions are left out.
         config: Properties of the consumer.
         admin_config: Properties of an admin client of the same brokers.
@@ -49,6 +51,8 @@ class Plan(NamedTuple):
     idle: float | None
     exits: bool
     path: str | None
+    remote: str | None
+    key_files: dict[str, str]
     read_committed: bool
     config: dict[str, str]
     admin_config: dict[str, str]
@@ -87,12 +91,17 @@ def plan_of(options: argparse.Namespace) -> Plan:
         idle=options.idle,
         exits=options.exit,
         path=options.source,
+        remote=options.remote,
+        key_files=dict(options.private_key),
         read_committed=config.get("isolation.level") == "read_committed",
         config=config,
         admin_config=settings.admin_config(options),
     )
     if options.ack is not None and plan.share_group is None:
         raise ArgumentError("--ack is about the records of a share group: add --share-group NAME")
+    for flag, is_given in {"--remote": plan.remote, "--private-key": plan.key_files}.items():
+        if is_given and plan.path is None:
+            raise ArgumentError(f"{flag} is about segments of tiered storage: add --from PATH")
     _refuse(plan, options)
     return plan
 
