@@ -79,7 +79,7 @@ class State:
         return len(self.outbox)
 
     def begin_flush(self, seconds: float) -> _ottla.Operation | None:
-        """Send what waits for more records of its batch.
+        """Send records that wait for more records of their batch.
 
         Args:
             seconds: How long the caller waits at most.
