@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator
     from contextvars import Context
 
-    from ottla._ottla import AsyncDeliveries, AsyncDelivery
+    from ottla._ottla import AsyncDeliveries, AsyncDelivery, Outbox
 
     _Delivery = AsyncDelivery | AsyncDeliveries
     _Callback = Callable[[Any], object]
@@ -48,8 +48,7 @@ class Completions:
         except NotImplementedError:
             # A table by loops would keep a loop that a callback refers to forever.
             loop._ottla_completions = self  # type: ignore[attr-defined]  # noqa: SLF001
-            watching = (weakref.ref(loop), self._queue, weakref.WeakMethod(self._drain))
-            threading.Thread(target=_watch, args=watching, name="ottla-asyncio", daemon=True).start()
+            watch_by_thread(loop, self._queue, weakref.WeakMethod(self._drain))
 
     def _drain(self) -> None:
         for token in self._queue.drain():
@@ -93,10 +92,22 @@ class Completions:
         return before - len(callbacks)
 
 
-def _watch(
-    of: weakref.ref[asyncio.AbstractEventLoop], queue: CompletionQueue, drain: weakref.WeakMethod[Callable[[], None]]
+def watch_by_thread(
+    loop: asyncio.AbstractEventLoop, queue: CompletionQueue | Outbox, drain: weakref.WeakMethod[Callable[[], None]]
 ) -> None:
-    """Let the loop drain the queue whenever it has tokens, until the loop is closed or collected."""
+    """Let a loop that watches no sockets drain the queue whenever it has tokens.
+
+    It ends when the loop is closed or collected, or when the object of the method is collected.
+    """
+    arguments = (weakref.ref(loop), queue, drain)
+    threading.Thread(target=_watch, args=arguments, name="ottla-asyncio", daemon=True).start()
+
+
+def _watch(
+    of: weakref.ref[asyncio.AbstractEventLoop],
+    queue: CompletionQueue | Outbox,
+    drain: weakref.WeakMethod[Callable[[], None]],
+) -> None:
     drained = threading.Event()
 
     def serve() -> None:
@@ -109,7 +120,7 @@ def _watch(
         while True:
             ready = selector.select(_LOOK)
             loop = of()
-            if loop is None or loop.is_closed():
+            if loop is None or loop.is_closed() or drain() is None:
                 return
             if ready:
                 drained.clear()

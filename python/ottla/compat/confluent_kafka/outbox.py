@@ -14,7 +14,7 @@ _TEXTS: Final = {
     "_QUEUE_FULL": "Local: Queue full",
 }
 # Seconds of a wait at least: a record expires a moment after the time that is left for it.
-_LEAST: Final = 0.001
+LEAST: Final = 0.001
 
 
 def delivery_error(found: BaseException | str) -> KafkaError:
@@ -35,7 +35,7 @@ def wait(outbox: _ottla.Outbox, seconds: float, *, is_watched: bool) -> None:
     seconds = min(seconds, SLICE if is_watched else LONG_SLICE)
     expiry = outbox.next_expiry()
     if expiry is not None:
-        seconds = max(_LEAST, min(seconds, expiry))
+        seconds = max(LEAST, min(seconds, expiry))
     if hasattr(select, "poll"):
         poller = select.poll()
         poller.register(outbox.fileno(), select.POLLIN)

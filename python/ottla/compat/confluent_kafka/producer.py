@@ -21,7 +21,7 @@ _MOST_KBYTES: Final = 1_048_576
 _MAX_REQUEST: Final = 1_000_000
 
 
-class _State:
+class State:
     """What a producer consists of once it is initialized."""
 
     def __init__(self, config: Configuration) -> None:
@@ -41,7 +41,8 @@ class _State:
             is_watched=self.cluster.callbacks.are_watched,
         )
         self.cluster.pending = self.outbox.__len__
-        self._serve_events, self._serve_reports = self.cluster.callbacks.serve, self.outbox.serve
+        self.is_watched = self.cluster.callbacks.are_watched
+        self.serve_events, self._serve_reports = self.cluster.callbacks.serve, self.outbox.serve
         self.transactions = Transactions(self.core, config)
         if self.core is not None and "error_cb" in config.callbacks:
             self.cluster.connect(timeout)
@@ -61,23 +62,35 @@ class _State:
 
         Returns: The number of callbacks that were called.
         """
-        return self._serve_events() + self._serve_reports()
+        return self.serve_events() + self._serve_reports()
 
     def wait(self, seconds: float) -> None:
         """Wait for something to serve, at most so long."""
-        wait(self.outbox, seconds, is_watched=self.cluster.callbacks.are_watched)
+        wait(self.outbox, seconds, is_watched=self.is_watched)
 
     def flush(self, deadline: float) -> int:
         """Serve until nothing is left or the time is up."""
         self.serve()
         flushing: _ottla.Operation | None = None
         while len(self.outbox) and (left := deadline - time.monotonic()) > 0:
-            if flushing is None and self.core is not None:
-                flushing = self.core.flush(min(left, self.timeout + 1))
-                flushing.poll(_ottla.CompletionQueue(), 0)
+            flushing = flushing or self.begin_flush(left)
             self.wait(left)
             self.serve()
         return len(self.outbox)
+
+    def begin_flush(self, seconds: float) -> _ottla.Operation | None:
+        """Send records that wait for more records of their batch.
+
+        Args:
+            seconds: How long the caller waits at most.
+
+        Returns: The flush, which ends when it is dropped; None without brokers.
+        """
+        if self.core is None:
+            return None
+        flushing = self.core.flush(min(seconds, self.timeout + 1))
+        flushing.poll(_ottla.CompletionQueue(), 0)
+        return flushing
 
 
 class Producer(Handle, _ottla.ReportingProducer):
@@ -87,7 +100,7 @@ class Producer(Handle, _ottla.ReportingProducer):
         config: A dict of librdkafka's properties, and callbacks.
     """
 
-    __state: _State | None
+    __state: State | None
 
     def __new__(cls, *_args: Any, **_named: Any) -> Self:
         """Make a producer that is closed until its __init__."""
@@ -96,11 +109,11 @@ class Producer(Handle, _ottla.ReportingProducer):
         return made
 
     def __init__(self, *args: Any, **config: Any) -> None:
-        state = _State(parse("producer", args, config))
+        state = State(parse("producer", args, config))
         self._ottla_write(state.outbox)
         self.__state = state
 
-    def __open(self) -> _State:
+    def __open(self) -> State:
         """Return the state.
 
         Raises:
@@ -227,6 +240,14 @@ class Producer(Handle, _ottla.ReportingProducer):
         state.outbox.purge(in_queue=True, in_flight=False)
         state.transactions.abort(timeout)
         state.flush(time.monotonic() + 1)
+
+    def _ottla_state(self) -> State:
+        """Return the state, for confluent-kafka's asyncio layer.
+
+        Raises:
+            RuntimeError: The producer is closed.
+        """
+        return self.__open()
 
     def _ottla_cluster(self) -> Cluster | None:
         """Return the cluster: None if the client is closed."""

@@ -1,0 +1,104 @@
+"""Delivery reports of a producer for asyncio: futures, and the loop that settles them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import weakref
+from collections.abc import Callable
+from threading import get_ident
+from typing import Any
+
+from ottla import _ottla
+from ottla.aio._completions import watch_by_thread
+from ottla.compat.confluent_kafka.callbacks import LONG_SLICE
+from ottla.compat.confluent_kafka.errors import KafkaError, KafkaException
+from ottla.compat.confluent_kafka.outbox import LEAST
+
+
+class Result(asyncio.Future[Any]):
+    """The result of a record. It is the record's delivery callback, too: no other object is made for the record.
+
+    Attributes:
+        thread: The thread of the future's loop. (Python 3.11 makes a system call to look for the running loop.)
+    """
+
+    __slots__ = ("thread",)
+    thread: int
+
+    def __call__(self, error: KafkaError | None, message: Any) -> None:
+        """Settle the future, on the thread of its loop."""
+        if get_ident() != self.thread:
+            # A call that waits on another thread, such as commit_transaction, serves reports there.
+            with contextlib.suppress(RuntimeError):  # The loop is closed: nothing waits for the result.
+                self._loop.call_soon_threadsafe(self, error, message)
+            return
+        try:
+            if error is None:
+                self.set_result(message)
+            else:
+                self.set_exception(KafkaException(error))
+        except asyncio.InvalidStateError:  # The program cancelled it.
+            pass
+
+
+class Reports:
+    """Serves the reports of one producer on the thread of a loop, until it is dropped or closed.
+
+    Args:
+        loop: The loop, which is running.
+        outbox: The outbox of the producer.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, outbox: _ottla.Outbox) -> None:
+        self._loop, self._outbox = loop, outbox
+        self._count = 0
+        self._waiters: list[asyncio.Future[None]] = []
+        serve = weakref.WeakMethod(self.serve)
+        try:
+            loop.add_reader(outbox.fileno(), _serve, serve)
+        except NotImplementedError:
+            watch_by_thread(loop, outbox, serve)
+        # The arguments keep the descriptor open until the loop no longer watches it.
+        self.close = weakref.finalize(self, _forget, loop, outbox)
+        self.close.atexit = False
+
+    def serve(self) -> None:
+        """Settle the futures of all reports that came in."""
+        self._count += self._outbox.serve()
+        for waiter in self._waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+        self._waiters.clear()
+
+    def take_count(self) -> int:
+        """Return how many reports were served since the last call."""
+        count, self._count = self._count, 0
+        return count
+
+    async def wait(self, seconds: float) -> None:
+        """Wait until reports are served, at most so long or a slice."""
+        expiry = self._outbox.next_expiry()
+        seconds = max(LEAST, min(seconds, LONG_SLICE if expiry is None else expiry))
+        waiter = self._loop.create_future()
+        self._waiters.append(waiter)
+        await asyncio.wait([waiter], timeout=seconds)
+        # Records without a broker expire when somebody looks at them.
+        self.serve()
+
+
+def _serve(method: weakref.WeakMethod[Callable[[], None]]) -> None:
+    if (serve := method()) is not None:
+        serve()
+
+
+def _forget(loop: asyncio.AbstractEventLoop, outbox: _ottla.Outbox) -> None:
+    """Let the loop no longer watch the outbox. Whatever thread collects garbage calls it."""
+
+    def forget() -> None:
+        # Keeps the outbox so far: another descriptor with its number would be forgotten else.
+        with contextlib.suppress(NotImplementedError):
+            loop.remove_reader(outbox.fileno())
+
+    with contextlib.suppress(RuntimeError):  # The loop is closed.
+        loop.call_soon_threadsafe(forget)

@@ -1,0 +1,249 @@
+"""`AIOProducer` on ottla, where it is not as on librdkafka; `confluent_programs/asyncio_producer.py` is what they share."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from ottla.testing import Broker
+
+pytest.importorskip("confluent_kafka.aio")
+# Seconds until a program has ended: it waits up to 30 for each thing.
+PATIENCE = 120
+BEGIN = """
+import asyncio, gc, os, sys, time
+from unittest.mock import patch
+from ottla.compat.confluent_kafka import install; install()
+import confluent_kafka
+from confluent_kafka import KafkaException
+from confluent_kafka.aio import AIOProducer
+servers = {"bootstrap.servers": sys.argv[1]}
+"""
+
+
+@pytest.fixture(scope="module")
+def servers():
+    with Broker(topics={"t": 1}) as broker:
+        yield broker.bootstrap_servers
+
+
+def printed(program, servers):
+    command = [sys.executable, "-c", BEGIN + program, servers]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    assert ended.returncode == 0, ended.stderr
+    return ended.stdout.splitlines()
+
+
+def test_a_record_waits_for_space_in_a_full_queue(servers):
+    program = """
+async def main():
+    async with AIOProducer(servers | {"queue.buffering.max.messages": 5}) as producer:
+        async def writes(name):
+            return [await producer.produce("t", f"{name}{i}") for i in range(100)]
+        written = [await asyncio.gather(*futures) for futures in await asyncio.gather(writes("a"), writes("b"))]
+        for messages in written:
+            offsets = [message.offset() for message in messages]
+            print(len(offsets), offsets == sorted(set(offsets)))
+    config = servers | {"bootstrap.servers": "127.0.0.1:1", "queue.buffering.max.messages": 1, "message.timeout.ms": 300}
+    producer = AIOProducer(config)
+    first, second = await producer.produce("t", "1"), await producer.produce("t", "2")
+    for future in first, second:
+        print(*[type(e).__name__ for e in await asyncio.gather(future, return_exceptions=True)])
+asyncio.run(main())
+"""
+    assert printed(program, servers) == ["100 True", "100 True", "KafkaException", "KafkaException"]
+
+
+def test_produce_lets_other_tasks_run(servers):
+    program = """
+async def main():
+    async with AIOProducer(servers) as producer:
+        turns = 0
+        async def counts():
+            nonlocal turns
+            while True:
+                await asyncio.sleep(0)
+                turns += 1
+        task = asyncio.create_task(counts())
+        for i in range(5000):
+            await producer.produce("t", b"x")
+        print(turns >= 3)
+        task.cancel()
+asyncio.run(main())
+"""
+    assert printed(program, servers) == ["True"]
+
+
+def test_results_come_without_a_flush_or_a_poll_and_count_for_polls(servers):
+    program = """
+async def main():
+    async with AIOProducer(servers, buffer_timeout=0) as producer:
+        print((await asyncio.wait_for(await producer.produce("t", b"x", timestamp=1234), 30)).timestamp())
+        print(await producer.poll(30), await producer.poll(0), await producer.poll(0.01))
+        await producer.produce("t", b"x")
+        print(await producer.poll(30))
+asyncio.run(main())
+"""
+    assert printed(program, servers) == ["(1, 1234)", "1 0 0", "1"]
+
+
+def test_reports_that_another_thread_serves_settle_on_the_loop(servers):
+    program = """
+import threading
+async def main():
+    async with AIOProducer(servers | {"linger.ms": 50}) as producer:
+        loop = asyncio.get_running_loop()
+        await producer.list_topics("t", 30)
+        future = await producer.produce("t", b"x")
+        threads = []
+        future.add_done_callback(lambda _: threads.append(threading.get_ident()))
+        # The loop stands still: it cannot serve the report itself.
+        thread = threading.Thread(target=producer._producer.flush)
+        thread.start()
+        thread.join()
+        print(future.done(), (await asyncio.wait_for(future, 30)).value())
+        await asyncio.sleep(0)
+        print(threads == [threading.get_ident()])
+asyncio.run(main())
+"""
+    assert printed(program, servers) == ["False b'x'", "True"]
+
+
+def test_another_loop_may_use_the_producer(servers):
+    program = """
+async def make():
+    return AIOProducer(servers)
+async def use(producer):
+    futures = [await producer.produce("t", b"x") for _ in range(10)]
+    print(await producer.flush(30), len(await asyncio.gather(*futures)))
+producer = asyncio.run(make())
+asyncio.run(use(producer))
+asyncio.run(use(producer))
+asyncio.run(producer.close())
+print(len(producer))
+"""
+    assert printed(program, servers) == ["0 10", "0 10", "0"]
+
+
+def test_a_closed_producer_raises(servers):
+    program = """
+async def main():
+    producer = AIOProducer(servers)
+    future = await producer.produce("t", b"x")
+    await producer.close()
+    await producer.close()
+    print(future.result().value(), len(producer))
+    for call in producer.produce("t", b"x"), producer.produce("t", b"x", timestamp=1):
+        try:
+            await call
+        except RuntimeError as error:
+            print(error)
+asyncio.run(main())
+"""
+    assert printed(program, servers) == ["b'x' 0", *["Producer has been closed"] * 2]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="counts descriptors by a folder that Windows lacks")
+def test_a_producer_that_is_dropped_disconnects(servers):
+    program = """
+def descriptors():
+    return len(os.listdir("/dev/fd"))
+async def use():
+    producer = AIOProducer(servers)
+    await (await producer.produce("t", b"x"))
+async def main():
+    await use()
+    before = descriptors()
+    for _ in range(3):
+        await use()
+    deadline = time.monotonic() + 30
+    while descriptors() > before and time.monotonic() < deadline:
+        gc.collect()
+        await asyncio.sleep(0.05)
+    print(descriptors() - before)
+asyncio.run(main())
+"""
+    [more] = printed(program, servers)
+    assert int(more) <= 0
+
+
+def test_a_loop_that_watches_no_descriptors_has_a_thread_for_it(servers):
+    """As the default loop of Windows."""
+    program = """
+import threading
+class Loop(asyncio.SelectorEventLoop):
+    def add_reader(self, *_): raise NotImplementedError
+    def remove_reader(self, *_): raise NotImplementedError
+def watching():
+    return sum(thread.name == "ottla-asyncio" for thread in threading.enumerate())
+async def main():
+    producer = AIOProducer(servers, buffer_timeout=0)
+    future = await producer.produce("t", b"x")
+    print((await asyncio.wait_for(future, 30)).value(), watching())
+    await producer.close()
+    del producer, future
+    deadline = time.monotonic() + 30
+    while watching() and time.monotonic() < deadline:
+        gc.collect()
+        await asyncio.sleep(0.1)
+    print(watching())
+with asyncio.Runner(loop_factory=Loop) as runner:
+    runner.run(main())
+"""
+    assert printed(program, servers) == ["b'x' 1", "0"]
+
+
+def test_callbacks_of_events_are_called_while_records_are_produced(servers):
+    program = """
+import json
+async def main():
+    seen = []
+    async def statistics(text):
+        seen.append(json.loads(text)["type"])
+    config = servers | {"stats_cb": statistics, "statistics.interval.ms": 10}
+    producer = AIOProducer(config)
+    deadline = time.monotonic() + 30
+    while not seen and time.monotonic() < deadline:
+        await producer.produce("t", b"x")
+    print(seen[:1])
+    seen.clear()
+    while not seen and time.monotonic() < deadline:
+        await asyncio.sleep(0.1)
+    print(seen[:1])
+    seen.clear()
+    print(await producer.flush(30), await producer.poll(30) > 0, seen[:1])
+    await producer.close()
+asyncio.run(main())
+"""
+    assert printed(program, servers) == ["['producer']", "['producer']", "0 True ['producer']"]
+
+
+def test_a_producer_of_another_library_gets_its_buffer(servers):
+    program = """
+async def main():
+    with patch("confluent_kafka.Producer"):
+        producer = AIOProducer(servers)
+    future = await producer.produce("t", b"x", partition=3, timestamp=5)
+    [buffered] = producer._batch_processor._message_buffer
+    print(buffered, future.done())
+    try:
+        await producer.produce("t", headers={})
+    except NotImplementedError:
+        print("no headers")
+    producer._buffer_timeout_manager.stop_timeout_monitoring()
+asyncio.run(main())
+"""
+    buffered = {"topic": "t", "value": b"x", "key": None, "partition": 3, "timestamp": 5}
+    assert printed(program, servers) == [f"{buffered} False", "no headers"]
+
+
+def test_the_module_of_the_class_keeps_its_source_and_names(servers):
+    program = """
+import inspect, confluent_kafka.aio.producer._AIOProducer as module
+theirs = module.AIOProducer.__mro__[2]
+print(inspect.getsource(module) == open(module.__file__).read(), theirs.__name__, theirs.__module__ == module.__name__)
+print(AIOProducer is module.AIOProducer, AIOProducer.__module__ == module.__name__, AIOProducer.__qualname__)
+"""
+    assert printed(program, servers) == ["True AIOProducer True", "True True AIOProducer"]
