@@ -58,7 +58,9 @@ impl<T: Clone + std::fmt::Debug + Send + 'static> Engine<Producer<T>> {
             identification: Identification::default(),
             transaction: Transaction::new(&config),
         };
-        Engine::with_client(config, seed, client)
+        let mut engine = Engine::with_client(config, seed, client);
+        engine.core.cluster.ask_for_new_topics_alone();
+        engine
     }
 
     /// A caller waits for the topic, until it calls [`Engine::give_up_topic`];

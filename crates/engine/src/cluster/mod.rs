@@ -179,6 +179,11 @@ impl Cluster {
         self.refresh.set_may_create(may_create);
     }
 
+    /// From now on metadata of a new topic is requested alone (KIP-526).
+    pub(crate) fn ask_for_new_topics_alone(&mut self) {
+        self.refresh.set_asks_for_new_alone();
+    }
+
     /// Request metadata again, after a pause since the last request, because it turned out to be
     /// old.
     pub(crate) fn refresh(&mut self, now: Instant) {
@@ -242,7 +247,7 @@ impl Cluster {
         let Some(link) = another.or_else(|| self.any_link(now)) else {
             return;
         };
-        let request = Request::Metadata(self.refresh.question(&self.context));
+        let request = Request::Metadata(self.refresh.question(now, &self.context));
         let token = self.ask(link, Owner::View, request);
         self.refresh.set_asked(now, token, link);
     }

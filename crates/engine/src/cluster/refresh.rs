@@ -11,6 +11,9 @@
 //! [`BELIEVED`] such responses in a row, with pauses in between. A topic that this client created
 //! itself is not reported as absent for [`HEARD`] (KIP-500: brokers receive the controller's
 //! decisions with a delay).
+//!
+//! A producer requests a new topic alone (KIP-526): with all topics in each request, the first records of a thousand topics would
+//! take half a million rows of metadata.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -46,15 +49,23 @@ pub(super) struct Refresh {
     /// No caller needs a topic that does not exist, so none may be created even if the settings
     /// allow it.
     creates_none: bool,
+    /// When all wanted topics are requested.
     at: Option<Instant>,
+    /// Whether new topics are requested alone.
+    asks_for_new_alone: bool,
+    /// The topics to request alone, and when.
+    new: BTreeSet<Arc<str>>,
+    new_at: Option<Instant>,
     token: Option<u64>,
+    /// When all wanted topics were requested.
     asked: Option<Instant>,
-    /// Over which connection the last request went.
+    /// Over which connection that request went.
     asked_over: Option<LinkId>,
-    /// The last response may be stale.
+    /// Its response may be stale.
     is_doubted: bool,
-    /// The topics of the last request.
+    /// The topics of the last request, and whether these were all that were wanted.
     asked_for: BTreeSet<Arc<str>>,
+    asked_for_all: bool,
     /// Since when a response is wanted and none came.
     wanting: Option<Instant>,
     /// Why the last request failed.
@@ -73,7 +84,12 @@ impl Refresh {
         let count = self.wanted.entry(Arc::clone(topic)).or_insert(0);
         *count += 1;
         if *count == 1 {
-            self.at = Some(now);
+            if self.asks_for_new_alone && self.asked.is_some() {
+                self.new.insert(Arc::clone(topic));
+                self.new_at = Some(now);
+            } else {
+                self.at = Some(now);
+            }
             self.incomplete = 0;
         }
     }
@@ -84,6 +100,7 @@ impl Refresh {
             if *count == 0 {
                 self.wanted.remove(topic);
                 self.absences.remove(topic);
+                self.new.remove(topic);
             }
         }
     }
@@ -117,6 +134,11 @@ impl Refresh {
         self.creates_none = !may_create;
     }
 
+    /// From now on a new topic is requested alone: nothing that this client decides needs all topics to be of one moment.
+    pub(super) fn set_asks_for_new_alone(&mut self) {
+        self.asks_for_new_alone = true;
+    }
+
     pub(super) fn wants(&self, topic: &str) -> bool {
         self.wanted.contains_key(topic)
     }
@@ -144,7 +166,7 @@ impl Refresh {
 
     /// Whether a refresh is due; if not, sets the alarm for it.
     pub(super) fn is_due(&self, now: Instant, context: &mut Context) -> bool {
-        match self.at {
+        match self.next() {
             Some(_) if self.token.is_some() => false,
             Some(at) if at > now => {
                 context.set_alarm(at);
@@ -152,6 +174,17 @@ impl Refresh {
             }
             at => at.is_some(),
         }
+    }
+
+    /// When the next request is due.
+    fn next(&self) -> Option<Instant> {
+        let new_at = self.new_at.filter(|_| !self.new.is_empty());
+        [self.at, new_at].into_iter().flatten().min()
+    }
+
+    /// Whether a request now is for all wanted topics.
+    fn asks_for_all(&self, now: Instant) -> bool {
+        self.new.is_empty() || self.at.is_some_and(|at| at <= now)
     }
 
     /// Why the known brokers are abandoned, if they returned no metadata for too long (KIP-1102).
@@ -163,7 +196,7 @@ impl Refresh {
         knows_brokers: bool,
     ) -> Option<Error> {
         let trigger = context.config.rebootstrap_trigger.max(IMPATIENCE);
-        let is_due = self.token.is_some() || self.at.is_some_and(|at| at <= now);
+        let is_due = self.token.is_some() || self.next().is_some_and(|at| at <= now);
         if !context.config.rebootstrap || !knows_brokers || !(is_due || self.wanting.is_some()) {
             self.wanting = None;
             return None;
@@ -187,8 +220,9 @@ impl Refresh {
         })
     }
 
-    pub(super) fn question(&self, context: &Context) -> MetadataRequest {
-        let topics = self.wanted.keys().map(|name| MetadataRequestTopic {
+    pub(super) fn question(&self, now: Instant, context: &Context) -> MetadataRequest {
+        let topics = self.topics(now);
+        let topics = topics.iter().map(|name| MetadataRequestTopic {
             name: Some((&**name).into()),
             ..Default::default()
         });
@@ -197,6 +231,14 @@ impl Refresh {
             allow_auto_topic_creation: context.config.allow_auto_create_topics
                 && !self.creates_none,
             ..Default::default()
+        }
+    }
+
+    /// The topics of a request now.
+    fn topics(&self, now: Instant) -> BTreeSet<Arc<str>> {
+        match self.asks_for_all(now) {
+            true => self.wanted.keys().cloned().collect(),
+            false => self.new.clone(),
         }
     }
 
@@ -238,12 +280,17 @@ impl Refresh {
     }
 
     pub(super) fn set_asked(&mut self, now: Instant, token: u64, link: LinkId) {
-        self.at = None;
-        self.asked = Some(now);
-        self.asked_over = Some(link);
-        self.is_doubted = false;
-        self.asked_for = self.wanted.keys().cloned().collect();
+        self.asked_for = self.topics(now);
+        self.asked_for_all = self.asks_for_all(now);
         self.token = Some(token);
+        self.new.clear();
+        self.new_at = None;
+        if self.asked_for_all {
+            self.at = None;
+            self.asked = Some(now);
+            self.asked_over = Some(link);
+            self.is_doubted = false;
+        }
     }
 
     pub(super) fn set_failed(&mut self, now: Instant, context: &mut Context, error: Error) {
@@ -264,18 +311,14 @@ impl Refresh {
         self.token = None;
         self.wanting = None;
         self.error = None;
-        self.fresh_as_of = self.asked;
         self.count_absences(context, answer);
+        if !self.asked_for_all {
+            return self.set_new_answered(now, context, view);
+        }
+        self.fresh_as_of = self.asked;
         let mut partitions = self.wanted_partitions.keys();
         let has_all = partitions.all(|(name, number)| view.partition(name, *number).is_some());
-        let complete = has_all
-            && self.wanted.keys().all(|name| {
-                view.topic(name).is_some_and(|topic| {
-                    let mut partitions = topic.partitions.keys();
-                    partitions.all(|partition| view.leader(name, *partition).is_some())
-                })
-            });
-        if complete {
+        if has_all && self.wanted.keys().all(|name| is_complete(view, name)) {
             self.incomplete = 0;
             self.set_next(context, now + context.config.metadata_max_age);
         } else {
@@ -283,10 +326,28 @@ impl Refresh {
         }
     }
 
+    /// A response about new topics came. Those that are not complete are requested again, alone.
+    fn set_new_answered(&mut self, now: Instant, context: &mut Context, view: &Metadata) {
+        let asked = std::mem::take(&mut self.asked_for).into_iter();
+        let missing = asked.filter(|name| self.wants(name) && !is_complete(view, name));
+        let missing: Vec<_> = missing.collect();
+        if !missing.is_empty() {
+            let at = now + self.next_pause(context);
+            self.new.extend(missing);
+            self.new_at = Some(self.new_at.map_or(at, |earlier| earlier.min(at)));
+            context.set_alarm(at);
+        }
+        self.set_next(context, now + context.config.metadata_max_age);
+    }
+
     fn pause(&mut self, now: Instant, context: &mut Context) {
-        self.incomplete = self.incomplete.saturating_add(1);
-        let at = now + context.retry_pause(self.incomplete);
+        let at = now + self.next_pause(context);
         self.set_next(context, at);
+    }
+
+    fn next_pause(&mut self, context: &mut Context) -> Duration {
+        self.incomplete = self.incomplete.saturating_add(1);
+        context.retry_pause(self.incomplete)
     }
 
     /// A topic that became wanted while the request was in flight has set its own time already.
@@ -366,4 +427,12 @@ impl Refresh {
     pub(super) fn has_created(&self, now: Instant, topic: &str) -> bool {
         self.created.get(topic).is_some_and(|at| now < *at + HEARD)
     }
+}
+
+/// Whether the topic is known, and has a leader for each partition.
+fn is_complete(view: &Metadata, name: &str) -> bool {
+    view.topic(name).is_some_and(|topic| {
+        let mut partitions = topic.partitions.keys();
+        partitions.all(|partition| view.leader(name, *partition).is_some())
+    })
 }
