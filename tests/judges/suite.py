@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -125,6 +126,8 @@ def outcomes_of(suite: Suite, tree: Path, files: list[str]) -> tuple[int, dict[s
         # -P: the tree's own package is not to be found before the one that is installed.
         command = [sys.executable, "-P", "-m", "pytest", "-q", "-p", suite.plugin, "-o", f"cache_dir={folder}/cache"]
         command += [f"--timeout={ONE_TEST}", *suite.arguments, *files]
+        # A shell lets what it runs in the background ignore SIGINT, and tests interrupt calls by it.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         ended = subprocess.run(command, cwd=tree, env=environment, timeout=ALL_TESTS, check=False)
         return ended.returncode, json.loads(report.read_text())
 

@@ -80,6 +80,35 @@ async def test_all_waiting_calls_get_the_error():
             assert [type(each) for each in failed] == [errors.UnknownError] * 2
 
 
+@pytest.mark.parametrize("waits", [False, True], ids=["fetched", "awaited"])
+async def test_a_call_for_one_partition_does_not_raise_the_error_of_another(waits):
+    first, second = (compat.TopicPartition("t", number) for number in range(2))
+    with Broker(topics={"t": 2}) as broker:
+        servers = broker.bootstrap_servers
+        async with compat.AIOKafkaConsumer(bootstrap_servers=servers, auto_offset_reset="none") as consumer:
+            consumer.assign([first, second])
+            consumer.seek(first, 0)
+            consumer.seek(second, 1000)
+            async with asyncio.timeout(PATIENCE):
+                with pytest.raises(errors.OffsetOutOfRangeError):
+                    await consumer.getone()
+                if not waits:
+                    await send(broker, b"x")
+                    # The task polls meanwhile, and meets the error again.
+                    await asyncio.sleep(0.5)
+                reading = asyncio.create_task(consumer.getone(first))
+                of_second = asyncio.create_task(consumer.getone(second))
+                with pytest.raises(errors.OffsetOutOfRangeError):
+                    await of_second
+                if waits:
+                    await asyncio.sleep(0.5)
+                    await send(broker, b"x")
+                assert (await reading).value == b"x"
+                assert await consumer.getmany(first, timeout_ms=300) == {}
+                with pytest.raises(errors.OffsetOutOfRangeError):
+                    await consumer.getmany(timeout_ms=5000)
+
+
 async def test_health_checks_see_whether_a_producer_sends():
     with Broker(topics=["t"]) as broker:
         producer = compat.AIOKafkaProducer(bootstrap_servers=broker.bootstrap_servers)

@@ -27,7 +27,7 @@ async def main():
         await producer.send_offsets_to_transaction({tp: 7}, group)
     try:
         async with producer.transaction():
-            await producer.send(topic, b"aborted", partition=0)
+            await producer.send_and_wait(topic, b"aborted", partition=0)
             await producer.send_offsets_to_transaction({tp: (8, "text")}, group)
             raise KeyError("mine")
     except KeyError as error:

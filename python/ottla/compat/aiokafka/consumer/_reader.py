@@ -34,6 +34,8 @@ _PAUSE: Final = 0.1
 _ALL: Final = 1 << 60
 # Errors that may have ended when the next poll responds.
 _PASSING: Final = (native.BrokerError, native.UnreachableError, native.KafkaTimeoutError)
+# Errors of a partition that cannot be read until a seek.
+_UNTIL_SEEK: Final = (native.OffsetOutOfRangeError, native.CorruptRecordError, native.ArgumentError)
 Filter = frozenset[TopicPartition] | None
 
 
@@ -298,12 +300,17 @@ class Reader:
                 continue
             if is_rebalance is None:
                 continue
-            self._failure = None
+            if self._failure is not None and not self._lasts(self._failure, client):
+                self._failure = None
             if subscription.is_assigned:
                 self.ends.fetched(client)
                 self.wake()
             await self._pause(_PAUSE)
             self._check_interval()
+
+    def _lasts(self, failure: BaseException, client: aio.Consumer) -> bool:
+        """Whether an error lasts until a seek: the core raises it again only if it has nothing else to poll."""
+        return isinstance(failure.__cause__, _UNTIL_SEEK) and _partition_of(failure) in self._reading(client)
 
     def _is_idle(self, client: aio.Consumer) -> bool:
         """Whether there is nothing to poll for."""
@@ -372,16 +379,16 @@ class Reader:
                 timer.cancel()
 
     def _fail(self, error: BaseException) -> None:
-        """Raise an error in the waiting calls, or in the program's next call."""
+        """Raise an error in the waiting calls that it concerns, or in the program's next one."""
         if isinstance(error, native.ArgumentError) and error.partition is not None:
             raised: BaseException = NoOffsetForPartitionError(str(error))
             raised.__cause__ = error
         else:
             raised = translate(error)
         self.subscription.wake(raised)
-        waiters, self._waiters = self._waiters, {}
-        waiting = [each for each in waiters if not each.done()]
+        waiting = [each for each, wanted in self._waiters.items() if not each.done() and _concerns(raised, wanted)]
         for each in waiting:
+            del self._waiters[each]
             each.set_exception(raised)
         self._is_raised = bool(waiting)
         self._failure = None if waiting and isinstance(raised.__cause__, _PASSING) else raised
@@ -410,14 +417,14 @@ class Reader:
             if not each.done():
                 each.set_result(None)
 
-    def check(self) -> None:
-        """Raise the error of the last poll, unless a call raised it.
+    def check(self, wanted: Filter) -> None:
+        """Raise the error of the last poll, unless a call raised it or it is of another partition.
 
         Raises:
             KafkaError: A partition or the group is not available.
         """
         failure = self._failure
-        if failure is None or self._is_raised:
+        if failure is None or self._is_raised or not _concerns(failure, wanted):
             return
         self._is_raised = True
         if isinstance(failure.__cause__, _PASSING):
@@ -486,7 +493,7 @@ class Reader:
         """
         waiter: asyncio.Future[None] = self._loop.create_future()
         self._waiters[waiter] = wanted
-        if self._failure is not None:
+        if self._failure is not None and _concerns(self._failure, wanted):
             timeout = _PAUSE if timeout is None else min(timeout, _PAUSE)
         client = self.client
         if self._polling is not None and client is not None and not self._is_restarted:
@@ -501,7 +508,7 @@ class Reader:
                 await asyncio.wait([waiter], timeout=timeout)
             if waiter.done():
                 waiter.result()
-            elif self._failure is not None:
+            elif self._failure is not None and _concerns(self._failure, wanted):
                 raise self._failure
             return waiter.done()
         finally:
@@ -551,6 +558,22 @@ class Reader:
         for each in (self._task, self._resolving, self._repeating):
             if each is not None:
                 each.cancel()
+
+
+def _partition_of(failure: BaseException) -> TopicPartition | None:
+    """The partition of an error that stays. One that passes names the first of several, and concerns all calls."""
+    error = failure.__cause__
+    if not isinstance(error, native.KafkaError) or isinstance(error, _PASSING):
+        return None
+    if error.topic is None or error.partition is None:
+        return None
+    return TopicPartition(error.topic, error.partition)
+
+
+def _concerns(failure: BaseException, wanted: Filter) -> bool:
+    """Whether an error is one of the group, or of a partition that a call reads."""
+    partition = _partition_of(failure)
+    return wanted is None or partition is None or partition in wanted
 
 
 async def _await(operation: Any) -> bool:

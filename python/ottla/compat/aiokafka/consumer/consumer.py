@@ -637,7 +637,7 @@ class AIOKafkaConsumer:
                 if record is not None:
                     reader.ends.read(record.topic, record.partition, record.offset + 1)
                     return self.__record(record)
-                reader.check()
+                reader.check(wanted)
                 await reader.wait(wanted, None)
 
     async def getmany(
@@ -672,7 +672,7 @@ class AIOKafkaConsumer:
                 records = reader.take_many(wanted, max_records or self._max_poll_records)
                 if records:
                     return self.__grouped(records)
-                reader.check()
+                reader.check(wanted)
                 if is_last:
                     break
                 # Without time left the task still polls once, as far as it can without waiting.
