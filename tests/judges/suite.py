@@ -86,6 +86,8 @@ SUITES = {
     "faststream-confluent": Suite(
         "faststream", _faststream("confluent"), "ottla_below_faststream_confluent", _SLOW_ONES_TOO
     ),
+    "kombu": Suite("kombu", ("t/integration/test_kafka.py",), "ottla_below_kombu", ("-E", "kafka")),
+    "dlt": Suite("dlt", ("tests/kafka/test_kafka.py",), "embedded_below_dlt"),
     "bytewax": Suite("bytewax", ("pytests/connectors/test_kafka.py",), "ottla_below_bytewax"),
     "quix": Suite("quixstreams", _QUIX, "ottla_below_quix", ("-o", "log_cli=false")),
     "opentelemetry-confluent": _opentelemetry("confluent-kafka", "ottla_below_confluent"),

@@ -12,9 +12,10 @@ from typing import Any, Literal
 
 from kombu.transport import TRANSPORT_ALIASES, virtual
 
-from ottla import Admin, NewTopic, Producer, ShareConsumer, __version__
+from ottla import NewTopic, Producer, ShareConsumer, __version__
 from ottla.errors import AlreadyExistsError, KafkaError, UnsupportedError
 from ottla.integrations.held_records import HeldRecords
+from ottla.integrations.kombu_brokers import PORT, Brokers, topic_of
 from ottla.integrations.kombu_qos import QoS
 
 # Seconds of a poll while a worker has nothing to do, and of the wait for a group that begins.
@@ -32,10 +33,8 @@ class Channel(virtual.Channel):  # type: ignore[misc]
         super().__init__(*args, **kwargs)
         client = self.connection.client
         self._options = client.transport_options
-        self._servers = f"{client.hostname or 'localhost'}:{client.port or Transport.default_port}"
-        self._config = dict(self._options.get("config", {}))
-        if client.userid:
-            self._config |= {"sasl.username": client.userid, "sasl.password": client.password}
+        self._brokers = Brokers(client)
+        self._servers, self._config = self._brokers.servers, self._brokers.config
         self._consumers_of: dict[str, ShareConsumer] = {}
         self.held = HeldRecords()
         self._unacknowledged_queues: set[str] = set()
@@ -121,15 +120,12 @@ class Channel(virtual.Channel):  # type: ignore[misc]
             self._producer = Producer(self._servers, config=config)
         self._producer.send(topic_of(queue), json.dumps(message).encode()).result()
 
-    def _admin(self) -> Admin:
-        return Admin(self._servers, config=self._config)
-
     def _new_queue(self, queue: str, **_options: Any) -> None:
         if self._has_queue(queue):
             return
         topic = NewTopic(topic_of(queue), **{"partitions": 1, **self._options.get("topic", {})})
         # Another process may create it at the same time.
-        with self._admin() as admin, contextlib.suppress(AlreadyExistsError):
+        with self._brokers.admin() as admin, contextlib.suppress(AlreadyExistsError):
             admin.create_topics([topic])
         self._begin_group(queue)
 
@@ -145,11 +141,11 @@ class Channel(virtual.Channel):  # type: ignore[misc]
             self._consumers_of.pop(queue).close()
 
     def _has_queue(self, queue: str, **_options: Any) -> bool:
-        with self._admin() as admin:
+        with self._brokers.admin() as admin:
             return topic_of(queue) in admin.list_topics()
 
     def _delete(self, queue: str, *_arguments: Any, **_options: Any) -> None:
-        with self._admin() as admin:
+        with self._brokers.admin() as admin:
             admin.delete_topics([topic_of(queue)])
 
     def _purge(self, queue: str) -> int:
@@ -170,28 +166,27 @@ class Channel(virtual.Channel):  # type: ignore[misc]
             self._producer = None
 
 
-def topic_of(queue: str) -> str:
-    """Return the topic of a queue.
-
-    Args:
-        queue: The queue's name.
-
-    Returns:
-        The name, with a dot for each character that topics cannot have.
-    """
-    return "".join(letter if letter.isascii() and (letter.isalnum() or letter in "._-") else "." for letter in queue)
-
-
 class Transport(virtual.Transport):  # type: ignore[misc]
     """kombu's transport. `transport_options` are described in docs/integrations/celery.md."""
 
     Channel = Channel
-    default_port = 9092
+    default_port = PORT
     driver_type = "kafka"
     driver_name = "ottla"
     # A poll waits by itself.
     polling_interval = None
     connection_errors = (*virtual.Transport.connection_errors, KafkaError)
+
+    def establish_connection(self) -> Any:
+        """Connect to a broker.
+
+        Raises:
+            KafkaError: No broker responded in time.
+        """
+        # kombu tries all of its URLs within this time.
+        urls = 1 + len(self.client.alt)
+        Brokers(self.client).check(self.client.connect_timeout / urls if self.client.connect_timeout else None)
+        return super().establish_connection()
 
     def driver_version(self) -> str:
         """The version of ottla."""

@@ -32,6 +32,17 @@ def nothing(connection, queue):
     return receive(connection, queue, 1, patience=2) == []
 
 
+# A connection fails if brokers are away, and takes the next URL then.
+try:
+    Connection("ottla://127.0.0.1:1", connect_timeout=1).connect()
+except ottla.errors.KafkaError:
+    pass
+else:
+    raise AssertionError("connected to nothing")
+with Connection(f"ottla://127.0.0.1:1;{url}", connect_timeout=9) as connection:
+    assert connection.connect()
+    assert connection.port == int(address.rpartition(":")[2])
+
 with Connection(url, transport_options=options) as connection:
     with connection.SimpleQueue("simple") as queue:
         queue.put({"hello": "world"}, headers={"x": "y"})
