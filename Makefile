@@ -112,7 +112,7 @@ target/docs/venv.stamp: pyproject.toml
 .venv/python.stamp: Makefile
 	@scripts/prerequisites.sh $(PYTHON)
 	$(PYTHON) -m venv .venv
-	.venv/bin/python -m pip install --quiet 'maturin>=1.13,<2' uv
+	.venv/bin/python -m pip install --quiet 'maturin>=1.13,<2' uv 'deflate>=0.8'
 	@touch $@
 
 .venv/demo.stamp: .venv/python.stamp pyproject.toml
