@@ -65,7 +65,7 @@ wheels: .venv/python.stamp  ## build the source distribution and a wheel for eac
 	scripts/packages.sh --group=release
 	.venv/bin/python scripts/wheels.py $(if $(TOOLS),--tools $(TOOLS)) $(if $(ONLY),--only $(ONLY))
 
-deny:  ## check licences, sources, bans and advisories of all dependencies (needs cargo-deny)
+deny:  ## check licences, sources, bans and advisories of all dependencies (needs cargo-deny and cargo-audit)
 	scripts/deny.sh $(DENY)
 
 fuzz:  ## give hostile bytes to everything that reads any, SECONDS=20 for each target; what is found becomes a test
@@ -112,7 +112,7 @@ target/docs/venv.stamp: pyproject.toml
 .venv/python.stamp: Makefile
 	@scripts/prerequisites.sh $(PYTHON)
 	$(PYTHON) -m venv .venv
-	.venv/bin/python -m pip install --quiet 'maturin>=1.13,<2' uv
+	.venv/bin/python -m pip install --quiet 'maturin>=1.13,<2' uv 'deflate>=0.8'
 	@touch $@
 
 .venv/demo.stamp: .venv/python.stamp pyproject.toml

@@ -3,6 +3,7 @@
 # lacks a file builds nothing. It has fewer crates than Cargo.lock names, which cargo then shortens, so this is not `--locked`.
 # Only the wheel is stripped, in its last step: the builds of `make` keep the lines that profilers show. maturin puts an SBOM of
 # all crates into it, made by the cargo-cyclonedx that it carries. The linker (LLD, which Rust brings) folds functions of the same code.
+# At last the wheel is compressed as far as its format allows.
 # cargo takes a file for changed if it is newer than what was built, and those of the archive are years old: unpacked, they are new.
 # Usage: wheel.sh [gate]. With `gate` both come from the tree, by the gate's profile, whose crates are built: for tests of what is in
 # them, into target/wheels/gate.
@@ -28,3 +29,4 @@ if [ "$profile" = release ]; then
     cd "$sources"
 fi
 build $out "$profile"
+[ "$profile" = gate ] || "$root/.venv/bin/python" "$root/scripts/compress_wheel.py" "$root"/$out/ottla-*.whl

@@ -148,6 +148,7 @@ def build(platform: Platform, source: Path, flags: list[str], environment: dict[
     command = ["maturin", "build", *options, *flags, "--target-dir", WORK / "cargo", "--out", out]
     run(f"build-{platform.target}", command, cwd=source, env=environment)
     (wheel,) = out.glob("*.whl")
+    run(f"compress-{platform.target}", [sys.executable, ROOT / "scripts" / "compress_wheel.py", wheel])
     return wheel.replace(OUT / wheel.name)
 
 

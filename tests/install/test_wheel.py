@@ -22,8 +22,8 @@ import pytest
 ROOT = Path(__file__).parents[2]
 WHEELS = ROOT / os.environ.get("OTTLA_WHEELS", "target/wheels")
 PATIENCE = 60
-# The goal is 8 MB; the calls of administration brought it to 10.5.
-MOST_BYTES = 10_900_000
+# The goal is 8 MB; docs/results/platforms.md lists what takes the space.
+MOST_BYTES = 10_330_000
 
 pytestmark = pytest.mark.timeout(400)
 
