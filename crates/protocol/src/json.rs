@@ -25,7 +25,10 @@ pub trait Json: Form {
     ///
     /// # Errors
     /// A field that the version has is missing, a value does not fit its field, or a name has no field.
-    fn from_json(value: &Value, version: i16) -> Result<Self, FormError> {
+    fn from_json(value: &Value, version: i16) -> Result<Self, FormError>
+    where
+        Self: Sized + Default,
+    {
         Self::take(version, &Given(value))
     }
 }

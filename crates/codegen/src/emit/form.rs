@@ -1,6 +1,6 @@
 //! The walk over every struct's fields, for all forms: Kafka's JSON, and Python's objects.
 //!
-//! `show` and `take` use only the traits of `protocol/src/form`, so that one version of each serves all forms.
+//! `show` and `fill` use only the traits of `protocol/src/form`, so that one version of each serves all forms.
 
 use super::code::{Code, Condition};
 use super::codec::{condition, differs};
@@ -91,23 +91,23 @@ fn walks(c: &mut Code, names: &Names<'_>, m: &Message, s: &Struct) {
     c.line("out.end_object();");
     c.line("}");
 
-    c.line("fn take(version: i16, from: &dyn f::FormValue) -> Result<Self, f::FormError> {");
-    c.line("let mut it = Self::default();");
-    c.line("let mut fields = f::Fields::of(from)?;");
+    c.line(
+        "fn fill(&mut self, version: i16, from: &dyn f::FormValue) -> Result<(), f::FormError> {",
+    );
+    c.line("let mut fields = f::Fields::of(from, version);");
     for field in &s.fields {
         c.line(&format!(
-            "fields.take({}, version, {}, &mut it.{})?;",
+            "fields.take({}, {}, &mut self.{});",
             names.place(field),
             needed(field, s),
             field.name
         ));
     }
     if has_tags {
-        c.line("fields.take_unknown(&mut it.unknown_tagged_fields)?;");
+        c.line("fields.take_unknown(&mut self.unknown_tagged_fields);");
     }
     let known: Vec<String> = s.fields.iter().map(|f| names.place(f)).collect();
-    c.line(&format!("fields.end(&[{}])?;", known.join(", ")));
-    c.line("Ok(it)");
+    c.line(&format!("fields.end(&[{}])", known.join(", ")));
     c.line("}");
     c.line("}");
     c.line("};");

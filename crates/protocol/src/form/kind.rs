@@ -60,9 +60,12 @@ impl MessageKind {
             versions: M::VERSIONS,
             flexible_from: M::FLEXIBLE_FROM,
             decode: |version, input| Ok(Box::new(M::decode(version, input)?)),
-            take: |version, from| match M::take(version, from) {
-                Ok(message) => Ok(Box::new(message)),
-                Err(error) => Err(error.at(M::NAME)),
+            take: |version, from| {
+                let mut message = Box::<M>::default();
+                match message.fill(version, from) {
+                    Ok(()) => Ok(message),
+                    Err(error) => Err(error.at(M::NAME)),
+                }
             },
         }
     }

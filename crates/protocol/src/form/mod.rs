@@ -145,71 +145,93 @@ impl IntRange {
 }
 
 /// A value with a form: a field, a struct or a message.
-pub trait Form: Sized {
+///
+/// A value is filled in place and behind a pointer, so that the fields of all structs are read by the same code. There are thousands of
+/// them: code for each would be a tenth of the extension.
+pub trait Form {
     /// Writes the parts of the value that the version has.
     fn show(&self, version: i16, out: &mut dyn Sink);
+
+    /// Replaces the value, which is the default, by that of a form.
+    ///
+    /// # Errors
+    /// A value that does not fit its field, a name without a field, or a missing field where the form must be complete.
+    fn fill(&mut self, version: i16, from: &dyn FormValue) -> Result<(), FormError>;
 
     /// Reads the value from a form.
     ///
     /// # Errors
-    /// A value that does not fit its field, a name without a field, or a missing field where the form must be complete.
-    fn take(version: i16, from: &dyn FormValue) -> Result<Self, FormError>;
+    /// As for [`Form::fill`].
+    fn take(version: i16, from: &dyn FormValue) -> Result<Self, FormError>
+    where
+        Self: Sized + Default,
+    {
+        let mut value = Self::default();
+        value.fill(version, from)?;
+        Ok(value)
+    }
 }
 
-/// The fields of an object while they are read.
+/// The fields of an object while they are read. After an error nothing more is read.
 pub(crate) struct Fields<'a> {
     from: &'a dyn FormValue,
-    /// Names that are not read yet.
-    left: usize,
+    version: i16,
+    /// How many names are not read yet.
+    left: Result<usize, FormError>,
 }
 
 impl<'a> Fields<'a> {
-    pub(crate) fn of(from: &'a dyn FormValue) -> Result<Self, FormError> {
-        let left = from.object()?;
-        Ok(Self { from, left })
+    pub(crate) fn of(from: &'a dyn FormValue, version: i16) -> Self {
+        Self {
+            from,
+            version,
+            left: from.object(),
+        }
     }
 
     /// Replaces the default of a field by its value.
-    pub(crate) fn take<T: Form>(
-        &mut self,
-        name: Name,
-        version: i16,
-        needed: bool,
-        slot: &mut T,
-    ) -> Result<(), FormError> {
-        if self.left == 0 && !self.from.is_complete() {
-            return Ok(());
+    pub(crate) fn take(&mut self, name: Name, needed: bool, slot: &mut dyn Form) {
+        let Ok(left) = &mut self.left else {
+            return;
+        };
+        if *left == 0 && !self.from.is_complete() {
+            return;
         }
-        let found = self.from.field(name, &mut |value| {
-            *slot = T::take(version, value)?;
-            Ok(())
-        });
-        match found {
+        let version = self.version;
+        let found = self
+            .from
+            .field(name, &mut |value| slot.fill(version, value));
+        let error = match found {
             Ok(true) => {
-                self.left = self.left.saturating_sub(1);
-                Ok(())
+                *left = left.saturating_sub(1);
+                return;
             }
             Ok(false) if needed && self.from.is_complete() => {
-                Err(FormError::value(format!("missing in version {version}")).at(name.as_str()))
+                FormError::value(format!("missing in version {version}"))
             }
-            Ok(false) => Ok(()),
-            Err(error) => Err(error.at(name.as_str())),
-        }
+            Ok(false) => return,
+            Err(error) => error,
+        };
+        self.left = Err(error.at(name.as_str()));
     }
 
-    pub(crate) fn take_unknown(&mut self, slot: &mut UnknownTags) -> Result<(), FormError> {
-        if self.left > 0
-            && let Some(fields) = self.from.unknown().map_err(|error| error.at(UNKNOWN))?
-        {
-            self.left -= 1;
-            *slot = fields.into_iter().collect();
+    pub(crate) fn take_unknown(&mut self, slot: &mut UnknownTags) {
+        let Ok(left @ 1..) = &mut self.left else {
+            return;
+        };
+        match self.from.unknown() {
+            Ok(Some(fields)) => {
+                *left -= 1;
+                *slot = fields.into_iter().collect();
+            }
+            Ok(None) => {}
+            Err(error) => self.left = Err(error.at(UNKNOWN)),
         }
-        Ok(())
     }
 
     /// Checks that every name was read as a field.
     pub(crate) fn end(self, known: &[Name]) -> Result<(), FormError> {
-        if self.left == 0 {
+        if self.left? == 0 {
             return Ok(());
         }
         match self.from.stranger(known) {

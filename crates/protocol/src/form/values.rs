@@ -10,10 +10,11 @@ macro_rules! integers {
                 out.int(i64::from(*self));
             }
 
-            fn take(_: i16, from: &dyn FormValue) -> Result<Self, FormError> {
+            fn fill(&mut self, _: i16, from: &dyn FormValue) -> Result<(), FormError> {
                 const RANGE: IntRange = IntRange { name: $name, min: <$kind>::MIN as i64, max: <$kind>::MAX as i64 };
                 let value = from.int(RANGE)?;
-                Self::try_from(value).map_err(|_| RANGE.misses(value))
+                *self = Self::try_from(value).map_err(|_| RANGE.misses(value))?;
+                Ok(())
             }
         }
     )*};
@@ -27,15 +28,16 @@ macro_rules! leaves {
                 out.$method($($by)* self);
             }
 
-            fn take(_: i16, from: &dyn FormValue) -> Result<Self, FormError> {
-                from.$method()
+            fn fill(&mut self, _: i16, from: &dyn FormValue) -> Result<(), FormError> {
+                *self = from.$method()?;
+                Ok(())
             }
         }
     )*};
 }
 leaves!(bool: bool(*), f64: float(*), Uuid: uuid(*), Str: string(), Bytes: bytes());
 
-impl<T: Form> Form for Option<T> {
+impl<T: Form + Default> Form for Option<T> {
     fn show(&self, version: i16, out: &mut dyn Sink) {
         match self {
             Some(value) => value.show(version, out),
@@ -43,16 +45,16 @@ impl<T: Form> Form for Option<T> {
         }
     }
 
-    fn take(version: i16, from: &dyn FormValue) -> Result<Self, FormError> {
+    fn fill(&mut self, version: i16, from: &dyn FormValue) -> Result<(), FormError> {
         if from.is_null() {
-            Ok(None)
-        } else {
-            T::take(version, from).map(Some)
+            *self = None;
+            return Ok(());
         }
+        self.insert(T::default()).fill(version, from)
     }
 }
 
-impl<T: Form> Form for Vec<T> {
+impl<T: Form + Default> Form for Vec<T> {
     fn show(&self, version: i16, out: &mut dyn Sink) {
         out.begin_array(self.len());
         for element in self {
@@ -61,17 +63,35 @@ impl<T: Form> Form for Vec<T> {
         out.end_array();
     }
 
-    fn take(version: i16, from: &dyn FormValue) -> Result<Self, FormError> {
-        let mut array = Self::new();
-        from.elements(&mut |element| {
-            match T::take(version, element) {
-                Ok(element) => array.push(element),
-                Err(error) => return Err(error.at_index(array.len())),
-            }
-            Ok(())
-        })?;
-        Ok(array)
+    fn fill(&mut self, version: i16, from: &dyn FormValue) -> Result<(), FormError> {
+        self.clear();
+        elements(self, version, from)
     }
+}
+
+/// An array that grows.
+trait Array {
+    /// Appends a default element, and returns it.
+    fn grow(&mut self) -> Option<&mut dyn Form>;
+}
+
+impl<T: Form + Default> Array for Vec<T> {
+    fn grow(&mut self) -> Option<&mut dyn Form> {
+        self.push(T::default());
+        self.last_mut().map(|element| element as &mut dyn Form)
+    }
+}
+
+fn elements(array: &mut dyn Array, version: i16, from: &dyn FormValue) -> Result<(), FormError> {
+    let mut index = 0;
+    from.elements(&mut |element| {
+        if let Some(slot) = array.grow() {
+            slot.fill(version, element)
+                .map_err(|error| error.at_index(index))?;
+        }
+        index += 1;
+        Ok(())
+    })
 }
 
 impl Form for Ints {
@@ -83,7 +103,8 @@ impl Form for Ints {
         out.end_array();
     }
 
-    fn take(version: i16, from: &dyn FormValue) -> Result<Self, FormError> {
-        Vec::take(version, from).map(Self::from)
+    fn fill(&mut self, version: i16, from: &dyn FormValue) -> Result<(), FormError> {
+        *self = Vec::take(version, from).map(Self::from)?;
+        Ok(())
     }
 }
