@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ottla_engine::admin::{Admin as Composition, Ask, Verb};
-use ottla_engine::call::Call;
+use ottla_engine::call::{AnyCall, Call};
 use ottla_engine::metrics::{AppMetric, Metric};
 use ottla_engine::{Config, Engine, Error, Role};
 use tokio::runtime::Handle;
@@ -105,7 +105,9 @@ struct Running<'a> {
 
 impl Ask for Running<'_> {
     async fn ask<C: Call>(&self, call: C) -> Result<C::Answer, Error> {
-        calls::ask_until(&self.admin.driver, call, self.deadline).await
+        let call = AnyCall::of(call);
+        let answer = calls::ask_until(&self.admin.driver, call, self.deadline).await?;
+        answer.result::<C>()
     }
 
     fn broker_timeout_ms(&self) -> i32 {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use ottla_protocol::Uuid;
 
 use crate::api::{Response, Versions};
-use crate::call::{Asker, Call, CallId, Ticket};
+use crate::call::{AnyAnswer, AnyCall, Asker, Call, CallId, Ticket};
 use crate::change::Change;
 use crate::cluster::{Action, Cluster, Context, LinkId, Next, Orphan, Owner, PartId};
 use crate::config::Config;
@@ -209,18 +209,29 @@ impl<C: Client> Engine<C> {
 
     /// Starts a call. [`Change::Call`] is emitted when [`Engine::take_answer`] has its result.
     pub fn ask<Q: Call>(&mut self, now: Instant, call: Q, deadline: Instant) -> Ticket<Q> {
+        Ticket::new(self.ask_any(now, AnyCall::of(call), deadline))
+    }
+
+    /// As [`Engine::ask`], for a call of any type.
+    pub fn ask_any(&mut self, now: Instant, call: AnyCall, deadline: Instant) -> CallId {
         let Core { cluster, calls, .. } = &mut self.core;
         let id = calls.start(now, cluster, call, Asker::Caller, deadline);
         if let Some(cause) = self.closed.clone() {
             calls.abort(cluster, &cause);
         }
         self.settle(now);
-        Ticket::new(id)
+        id
     }
 
     /// The result of a call, once.
     pub fn take_answer<Q: Call>(&mut self, ticket: &Ticket<Q>) -> Option<Result<Q::Answer, Error>> {
-        self.core.calls.take(ticket)
+        self.take_any_answer(ticket.id())
+            .map(AnyAnswer::result::<Q>)
+    }
+
+    /// As [`Engine::take_answer`], for a call of any type.
+    pub fn take_any_answer(&mut self, id: CallId) -> Option<AnyAnswer> {
+        self.core.calls.take(id)
     }
 
     /// The caller no longer waits for the result.

@@ -8,7 +8,7 @@ use std::fmt;
 use std::time::Instant;
 
 use crate::api::Response;
-use crate::call::{Asker, Call, CallId, Calls, Ended};
+use crate::call::{AnyCall, Asker, Call, CallId, Calls, Ended};
 use crate::cluster::{Cluster, LinkId, Orphan, PartId};
 use crate::dispatch::Dispatch;
 use crate::error::Error;
@@ -45,7 +45,7 @@ impl Core {
     pub(crate) fn start<C: Call>(&mut self, now: Instant, call: C, deadline: Instant) -> CallId {
         let asker = Asker::Part(self.part);
         self.calls
-            .start(now, &mut self.cluster, call, asker, deadline)
+            .start(now, &mut self.cluster, AnyCall::of(call), asker, deadline)
     }
 
     /// Starts a call that requests each item once: a retriable error ends its item at once, and the part retries it.
@@ -57,7 +57,7 @@ impl Core {
     ) -> CallId {
         let asker = Asker::PartOnce(self.part);
         self.calls
-            .start(now, &mut self.cluster, call, asker, deadline)
+            .start(now, &mut self.cluster, AnyCall::of(call), asker, deadline)
     }
 }
 

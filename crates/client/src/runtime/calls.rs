@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ottla_engine::call::{
-    Call, CallId, DescribeTopics, EARLIEST, FoundOffset, ListOffsets, PartitionInfo,
+    AnyAnswer, AnyCall, Call, CallId, DescribeTopics, EARLIEST, FoundOffset, ListOffsets,
+    PartitionInfo,
 };
 use ottla_engine::{Change, Engine, Error, Kind};
 
@@ -31,35 +32,32 @@ pub(crate) async fn ask<W: Publish, C: Call>(
     timeout: Option<Duration>,
 ) -> Result<C::Answer, Error> {
     let timeout = timeout.unwrap_or(driver.config().default_api_timeout);
-    ask_until(driver, call, deadline(timeout)).await
+    let answer = ask_until(driver, AnyCall::of(call), deadline(timeout)).await?;
+    answer.result::<C>()
 }
 
-/// Makes a call and waits for its end, at most until `deadline`.
-pub(crate) async fn ask_until<W: Publish, C: Call>(
+/// Makes a call of any type and waits for its end, at most until `deadline`.
+pub(crate) async fn ask_until<W: Publish>(
     driver: &Driver<W>,
-    call: C,
+    call: AnyCall,
     deadline: Instant,
-) -> Result<C::Answer, Error> {
-    let ticket = driver.with(|engine, now| engine.ask(now, call, deadline));
-    let waiting = Waiting {
-        driver,
-        id: ticket.id(),
-    };
+) -> Result<AnyAnswer, Error> {
+    let id = driver.with(|engine, now| engine.ask_any(now, call, deadline));
+    let waiting = Waiting { driver, id };
     let look = |engine: &mut Engine<W>, _: Instant| {
-        engine
-            .take_answer(&ticket)
-            .or_else(|| engine.hopeless().map(Err))
+        let answer = engine.take_any_answer(id).map(Ok);
+        answer.or_else(|| engine.hopeless().map(Err))
     };
     let late = |engine: &mut Engine<W>, now: Instant| {
         // The engine times out at the same instant and has the reason.
         engine.handle_timeout(now);
-        engine.take_answer(&ticket).unwrap_or_else(|| {
-            Err(engine
+        engine.take_any_answer(id).ok_or_else(|| {
+            engine
                 .trouble()
-                .unwrap_or_else(|| Error::new(Kind::Timeout, "no response by the deadline")))
+                .unwrap_or_else(|| Error::new(Kind::Timeout, "no response by the deadline"))
         })
     };
-    let changes = [Change::Call(ticket.id())];
+    let changes = [Change::Call(id)];
     let answer = driver.wait(&changes, deadline, look, late).await;
     drop(waiting);
     answer

@@ -5,49 +5,44 @@ use std::time::Instant;
 
 use rustc_hash::FxHashMap;
 
-use super::interface::Call;
-use super::running::{Run, Running};
-use super::ticket::{AnyAnswer, Asker, Ended, Ticket};
+use super::any::{AnyAnswer, AnyCall};
+use super::running::Running;
+use super::ticket::{Asker, Ended};
 use crate::api::Response;
 use crate::change::{CallId, Change};
 use crate::cluster::{Cluster, LinkId, Orphan};
-use crate::error::{Error, Kind};
+use crate::error::Error;
 
 /// All calls of one engine.
 #[derive(Debug, Default)]
 pub(crate) struct Calls {
     next_id: u64,
-    running: BTreeMap<CallId, Box<dyn Run>>,
+    running: BTreeMap<CallId, Running>,
     asked: FxHashMap<u64, (CallId, Vec<usize>)>,
     for_callers: FxHashMap<CallId, AnyAnswer>,
     for_parts: VecDeque<Ended>,
 }
 
 impl Calls {
-    pub(crate) fn start<C: Call>(
+    pub(crate) fn start(
         &mut self,
         now: Instant,
         cluster: &mut Cluster,
-        call: C,
+        call: AnyCall,
         asker: Asker,
         deadline: Instant,
     ) -> CallId {
         self.next_id += 1;
         let id = CallId(self.next_id);
         let running = Running::new(now, cluster, call, asker, deadline);
-        self.running.insert(id, Box::new(running));
+        self.running.insert(id, running);
         self.step(now, cluster, id);
         id
     }
 
     /// The result, once.
-    pub(crate) fn take<C: Call>(&mut self, ticket: &Ticket<C>) -> Option<Result<C::Answer, Error>> {
-        let answer = self.for_callers.remove(&ticket.id())?;
-        let answer = answer.downcast().map(|answer| *answer);
-        Some(answer.unwrap_or_else(|_| {
-            let text = "the response does not belong to this call";
-            Err(Error::new(Kind::Protocol, text))
-        }))
+    pub(crate) fn take(&mut self, id: CallId) -> Option<AnyAnswer> {
+        self.for_callers.remove(&id)
     }
 
     pub(crate) fn poll_ended(&mut self) -> Option<Ended> {
@@ -141,11 +136,7 @@ impl Calls {
     }
 
     fn end_if_done(&mut self, cluster: &mut Cluster, id: CallId) {
-        if self
-            .running
-            .get(&id)
-            .is_some_and(|running| running.is_done())
-        {
+        if self.running.get(&id).is_some_and(Running::is_done) {
             self.end(cluster, id, None);
         }
     }

@@ -11,6 +11,7 @@
 //! call. Each file here is one API, or a family of APIs.
 
 mod abort_transaction;
+mod any;
 mod calls;
 mod consumer_groups;
 mod consumer_heartbeat;
@@ -44,6 +45,7 @@ mod transactions;
 pub(crate) mod values;
 
 pub use self::abort_transaction::AbortTransaction;
+pub use self::any::{AnyAnswer, AnyCall};
 pub(crate) use self::calls::Calls;
 pub use self::consumer_groups::DescribeConsumerGroups;
 pub(crate) use self::consumer_heartbeat::{

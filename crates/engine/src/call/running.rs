@@ -1,15 +1,15 @@
 //! A running call: which items were requested, which have their result.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ottla_protocol::ErrorCode;
 
-use super::interface::{About, Asked, Call, Effect, Retry, left_out};
+use super::any::{AnyAnswer, AnyCall, Methods};
+use super::interface::{About, Asked, Effect, Retry, left_out};
 use super::target::{Target, Way};
-use super::ticket::{AnyAnswer, Asker};
+use super::ticket::Asker;
 use crate::api::Response;
 use crate::cluster::{Cluster, LinkId, Orphan, Owner};
 use crate::error::{Error, Kind};
@@ -21,36 +21,10 @@ use crate::release;
 /// longest; most often the broker is done after the first.
 const EARLY: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(20));
 
-/// A running call, whatever its type.
-pub(super) trait Run: fmt::Debug + Send {
-    fn asker(&self) -> Asker;
-    /// Whether the deadline has come; if not, sets the alarm for it.
-    fn is_late(&self, now: Instant, cluster: &mut Cluster) -> bool;
-    /// Why there is no result at the deadline.
-    fn late(&self, cluster: &Cluster) -> Error;
-    /// Sends what can be sent. Returns the tokens, and the slots of each.
-    fn ask(&mut self, now: Instant, cluster: &mut Cluster) -> Vec<(u64, Vec<usize>)>;
-    fn take(
-        &mut self,
-        now: Instant,
-        cluster: &mut Cluster,
-        link: LinkId,
-        slots: &[usize],
-        response: Response,
-    );
-    /// There will be no response to a request.
-    fn lose(&mut self, now: Instant, cluster: &mut Cluster, slots: &[usize], orphan: &Orphan);
-    fn last_error(&self) -> Option<&Error>;
-    fn is_done(&self) -> bool;
-    /// Gives back what it keeps in the view.
-    fn release(&self, cluster: &mut Cluster);
-    /// The result; `error` if the call ended before it was done.
-    fn end(self: Box<Self>, error: Option<Error>) -> AnyAnswer;
-}
-
+/// A running call.
 #[derive(Debug)]
-pub(super) struct Running<C: Call> {
-    call: C,
+pub(super) struct Running {
+    call: Box<dyn Methods>,
     asker: Asker,
     started: Instant,
     deadline: Instant,
@@ -60,7 +34,7 @@ pub(super) struct Running<C: Call> {
     early: Duration,
     not_before: Instant,
     last_error: Option<Error>,
-    slots: Vec<Slot<C::Found>>,
+    slots: Vec<Slot>,
     /// Slots without a result.
     undone: usize,
     /// Topics that the view has to know for it.
@@ -71,14 +45,14 @@ pub(super) struct Running<C: Call> {
 
 /// An item, or an item at one of all brokers.
 #[derive(Debug)]
-struct Slot<F> {
+struct Slot {
     item: usize,
     target: Target,
     repeated: bool,
-    state: State<F>,
+    state: State,
 }
 
-impl<F> Slot<F> {
+impl Slot {
     /// Whether a broker may carry it out, or have done so, without a response.
     fn is_doubtful(&self) -> bool {
         self.repeated || matches!(self.state, State::Asked)
@@ -86,20 +60,21 @@ impl<F> Slot<F> {
 }
 
 #[derive(Debug)]
-enum State<F> {
+enum State {
     Open,
     Asked,
-    Done(Result<F, Error>),
+    /// The call has what was found.
+    Done(Result<(), Error>),
 }
 
-impl<C: Call> Running<C> {
+impl Running {
     pub(super) fn new(
         now: Instant,
         cluster: &mut Cluster,
-        call: C,
+        AnyCall(call): AnyCall,
         asker: Asker,
         deadline: Instant,
-    ) -> Running<C> {
+    ) -> Running {
         let slots: Vec<_> = (0..call.items())
             .map(|item| Slot {
                 item,
@@ -139,7 +114,7 @@ impl<C: Call> Running<C> {
         matches!(self.asker, Asker::PartOnce(_))
     }
 
-    fn set_done(&mut self, slot: usize, result: Result<C::Found, Error>) {
+    fn set_done(&mut self, slot: usize, result: Result<(), Error>) {
         let changes = self.call.changes();
         if let Some(slot) = self.slots.get_mut(slot) {
             slot.state = State::Done(match result {
@@ -310,21 +285,21 @@ impl<C: Call> Running<C> {
         });
         self.last_error = Some(error);
     }
-}
 
-impl<C: Call> Run for Running<C> {
-    fn asker(&self) -> Asker {
+    pub(super) fn asker(&self) -> Asker {
         self.asker
     }
 
-    fn is_late(&self, now: Instant, cluster: &mut Cluster) -> bool {
+    /// Whether the deadline has come; if not, sets the alarm for it.
+    pub(super) fn is_late(&self, now: Instant, cluster: &mut Cluster) -> bool {
         if self.deadline > now {
             cluster.set_alarm(self.deadline);
         }
         self.deadline <= now
     }
 
-    fn late(&self, cluster: &Cluster) -> Error {
+    /// Why there is no result at the deadline.
+    pub(super) fn late(&self, cluster: &Cluster) -> Error {
         if let Some(trouble) = cluster.trouble() {
             return trouble;
         }
@@ -345,7 +320,8 @@ impl<C: Call> Run for Running<C> {
         }
     }
 
-    fn ask(&mut self, now: Instant, cluster: &mut Cluster) -> Vec<(u64, Vec<usize>)> {
+    /// Sends what can be sent. Returns the tokens, and the slots of each.
+    pub(super) fn ask(&mut self, now: Instant, cluster: &mut Cluster) -> Vec<(u64, Vec<usize>)> {
         if self.not_before > now {
             cluster.set_alarm(self.not_before);
             return Vec::new();
@@ -400,7 +376,7 @@ impl<C: Call> Run for Running<C> {
         asked
     }
 
-    fn take(
+    pub(super) fn take(
         &mut self,
         now: Instant,
         cluster: &mut Cluster,
@@ -431,18 +407,17 @@ impl<C: Call> Run for Running<C> {
                 None => error,
             }
         };
-        let mut results = self.call.take(&items, response).into_iter();
+        let results = self.call.take(slots, &items, response);
         let mut again = None;
-        for (slot, asked) in slots.iter().zip(&items) {
-            let result = results.next().unwrap_or_else(|| Err(left_out("an item")));
+        for ((slot, asked), result) in slots.iter().zip(&items).zip(results) {
             match result.map_err(named) {
-                Ok(found) => {
+                Ok(()) => {
                     match self.call.effect(asked.item) {
                         Some(Effect::Created(topic)) => cluster.note_created(now, topic),
                         Some(Effect::Deleted(topic)) => cluster.note_deleted(topic),
                         None => {}
                     }
-                    self.set_done(*slot, Ok(found));
+                    self.set_done(*slot, Ok(()));
                 }
                 Err(error) => {
                     let retry = self.retry(now, cluster, *slot, &error);
@@ -480,7 +455,14 @@ impl<C: Call> Run for Running<C> {
         }
     }
 
-    fn lose(&mut self, now: Instant, cluster: &mut Cluster, slots: &[usize], orphan: &Orphan) {
+    /// There will be no response to a request.
+    pub(super) fn lose(
+        &mut self,
+        now: Instant,
+        cluster: &mut Cluster,
+        slots: &[usize],
+        orphan: &Orphan,
+    ) {
         let again = orphan.may_be_repeated() && !self.is_once();
         for slot in slots {
             self.doubt(*slot, orphan.sent);
@@ -495,24 +477,27 @@ impl<C: Call> Run for Running<C> {
         }
     }
 
-    fn last_error(&self) -> Option<&Error> {
+    pub(super) fn last_error(&self) -> Option<&Error> {
         self.last_error.as_ref()
     }
 
-    fn is_done(&self) -> bool {
+    pub(super) fn is_done(&self) -> bool {
         self.undone == 0
     }
 
-    fn release(&self, cluster: &mut Cluster) {
+    /// Gives back what it keeps in the view.
+    pub(super) fn release(&self, cluster: &mut Cluster) {
         for topic in &self.topics {
             cluster.unwant(topic);
         }
     }
 
-    fn end(self: Box<Self>, error: Option<Error>) -> AnyAnswer {
-        let answer: Result<C::Answer, Error> = match error {
+    /// The result; `error` if the call ended before it was done.
+    pub(super) fn end(self, error: Option<Error>) -> AnyAnswer {
+        match error {
             Some(error) if !self.tells_each() || error.kind() == Kind::Closed => {
-                Err(self.ended_by(error))
+                let error = self.ended_by(error);
+                self.call.fail(error)
             }
             error => {
                 let changes = self.call.changes();
@@ -529,8 +514,7 @@ impl<C: Call> Run for Running<C> {
                 });
                 self.call.merge(found.collect())
             }
-        };
-        Box::new(answer)
+        }
     }
 }
 

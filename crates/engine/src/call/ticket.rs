@@ -1,9 +1,9 @@
 //! The waiter for the end of a call, and its result.
 
-use std::any::Any;
 use std::fmt;
 use std::marker::PhantomData;
 
+use super::any::AnyAnswer;
 use super::interface::Call;
 use crate::change::CallId;
 use crate::cluster::PartId;
@@ -40,9 +40,6 @@ pub(crate) enum Asker {
     PartOnce(PartId),
 }
 
-/// The result of a call, whatever its type.
-pub(super) type AnyAnswer = Box<dyn Any + Send>;
-
 /// A call of a part that has ended.
 pub(crate) struct Ended {
     pub(crate) part: PartId,
@@ -59,6 +56,6 @@ impl fmt::Debug for Ended {
 impl Ended {
     /// The result, if the call was of this type.
     pub(crate) fn answer<C: Call>(self) -> Option<Result<C::Answer, Error>> {
-        self.answer.downcast().ok().map(|answer| *answer)
+        self.answer.get::<C>()
     }
 }
