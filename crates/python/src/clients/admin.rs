@@ -3,13 +3,15 @@
 mod arguments;
 mod results;
 
+use std::pin::Pin;
 use std::time::Duration;
 
 use ottla_client::verbs::{self, Verb, Visitor};
-use ottla_client::{Admin as Client, Role};
+use ottla_client::{Admin as Client, Error, Role};
 use pyo3::exceptions::PyLookupError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyMapping};
+use serde::Serialize;
 
 use crate::bridge::operation::Operation;
 use crate::bridge::{errors, events, runtime};
@@ -118,9 +120,27 @@ impl Visitor for Begin<'_> {
     fn visit<V: Verb>(self) -> PyResult<Operation> {
         let verb: V = arguments::verb(&self.arguments)?;
         let (client, timeout) = (self.client, self.timeout);
-        Ok(Operation::new(
-            async move { Ok(client.run(verb, timeout).await) },
-            results::to_python,
-        ))
+        Ok(operation(Box::pin(async move {
+            let outcome: Box<dyn Outcome> = Box::new(client.run(verb, timeout).await);
+            outcome
+        })))
     }
+}
+
+/// What a verb returned, whatever its type.
+trait Outcome: Send {
+    fn convert(self: Box<Self>, py: Python<'_>) -> PyResult<Py<PyAny>>;
+}
+
+impl<T: Serialize + Send + 'static> Outcome for Result<T, Error> {
+    fn convert(self: Box<Self>, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        results::to_python(py, *self)
+    }
+}
+
+/// The operation of any verb: it is compiled once, and not for each of them.
+fn operation(run: Pin<Box<dyn Future<Output = Box<dyn Outcome>> + Send>>) -> Operation {
+    Operation::new(async move { Ok(run.await) }, |py, outcome| {
+        outcome.convert(py)
+    })
 }

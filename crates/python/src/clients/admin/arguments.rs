@@ -24,15 +24,15 @@ pub(super) fn verb<V: DeserializeOwned>(arguments: &Bound<'_, PyDict>) -> PyResu
 /// All arguments of a call.
 struct Arguments<'a, 'py>(&'a Bound<'py, PyDict>);
 
-impl<'de> Deserializer<'de> for Arguments<'_, '_> {
-    type Error = Failed;
-
-    fn deserialize_struct<V: Visitor<'de>>(
-        self,
+// Whatever is not generic in this file stays out of line: it would be compiled into each verb.
+impl<'py> Arguments<'_, 'py> {
+    /// The arguments of these names.
+    #[inline(never)]
+    fn fields(
+        &self,
         verb: &'static str,
         names: &'static [&'static str],
-        visitor: V,
-    ) -> Result<V::Value, Failed> {
+    ) -> Result<Fields<'py>, Failed> {
         let mut fields = Vec::with_capacity(names.len());
         for name in names {
             if let Some(object) = self.0.get_item(name)? {
@@ -50,7 +50,20 @@ impl<'de> Deserializer<'de> for Arguments<'_, '_> {
                 "{verb} takes the arguments {names:?}, not {given}"
             )));
         }
-        visitor.visit_map(Fields(fields.into_iter(), None))
+        Ok(Fields(fields.into_iter(), None))
+    }
+}
+
+impl<'de> Deserializer<'de> for Arguments<'_, '_> {
+    type Error = Failed;
+
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        verb: &'static str,
+        names: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Failed> {
+        visitor.visit_map(self.fields(verb, names)?)
     }
 
     /// A call without arguments.
@@ -78,6 +91,21 @@ impl<'de> Deserializer<'de> for Arguments<'_, '_> {
 /// Fields of a struct, by their names.
 struct Fields<'py>(std::vec::IntoIter<Argument<'py>>, Option<Argument<'py>>);
 
+impl<'py> Fields<'py> {
+    #[inline(never)]
+    fn next_name(&mut self) -> Option<&'static str> {
+        self.1 = self.0.next();
+        self.1.as_ref().map(|field| field.name)
+    }
+
+    #[inline(never)]
+    fn next_field(&mut self) -> Result<Argument<'py>, Failed> {
+        self.1
+            .take()
+            .ok_or_else(|| Failed::custom("a value without a name"))
+    }
+}
+
 impl<'de> MapAccess<'de> for Fields<'_> {
     type Error = Failed;
 
@@ -85,26 +113,30 @@ impl<'de> MapAccess<'de> for Fields<'_> {
         &mut self,
         seed: K,
     ) -> Result<Option<K::Value>, Failed> {
-        self.1 = self.0.next();
-        let name = self.1.as_ref().map(|field| field.name.into_deserializer());
-        name.map(|name| seed.deserialize(name)).transpose()
+        match self.next_name() {
+            Some(name) => seed.deserialize(name.into_deserializer()).map(Some),
+            None => Ok(None),
+        }
     }
 
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Failed> {
-        let Some(field) = self.1.take() else {
-            return Err(Failed::custom("a value without a name"));
-        };
+        let field = self.next_field()?;
         let (py, name, class) = (field.object.py(), field.name, field.class);
-        seed.deserialize(field).map_err(|Failed(error)| {
-            // As PyO3 notes the argument of a function.
-            let text = format!("while processing '{name}'");
-            let noted = match class {
-                None => errors::note(py, &error, &text),
-                Some(_) => Ok(()),
-            };
-            Failed(noted.err().unwrap_or(error))
-        })
+        seed.deserialize(field)
+            .map_err(|failed| noted(py, name, class, failed))
     }
+}
+
+/// The error about a field; that about an argument has a note, as PyO3 notes the argument of a function.
+#[cold]
+#[inline(never)]
+fn noted(py: Python<'_>, name: &str, class: Option<&str>, Failed(error): Failed) -> Failed {
+    let text = format!("while processing '{name}'");
+    let noted = match class {
+        None => errors::note(py, &error, &text),
+        Some(_) => Ok(()),
+    };
+    Failed(noted.err().unwrap_or(error))
 }
 
 /// A value: an argument, a part of one, or a field of an object.
@@ -116,6 +148,7 @@ struct Argument<'py> {
 }
 
 impl<'py> Argument<'py> {
+    #[inline(never)]
     fn extracted<T>(&self) -> Result<T, Failed>
     where
         T: for<'a> FromPyObject<'a, 'py>,
@@ -124,6 +157,7 @@ impl<'py> Argument<'py> {
         found.map_err(Failed)
     }
 
+    #[inline(never)]
     fn int<T>(&self) -> Result<T, Failed>
     where
         T: for<'a> FromPyObject<'a, 'py, Error = PyErr>,
@@ -142,6 +176,77 @@ impl<'py> Argument<'py> {
             name: self.name,
             class: None,
         }
+    }
+
+    /// The items of an iterable. A str is one of them.
+    #[inline(never)]
+    fn items(&self) -> Result<std::vec::IntoIter<Argument<'py>>, Failed> {
+        if self.object.is_instance_of::<PyString>() {
+            return Ok(vec![self.part(self.object.clone())].into_iter());
+        }
+        let items = self.object.guarded_items()?;
+        let items = items.map(|item| Ok(self.part(item?)));
+        Ok(items.collect::<PyResult<Vec<_>>>()?.into_iter())
+    }
+
+    #[inline(never)]
+    fn pair(&self) -> Result<std::array::IntoIter<Argument<'py>, 2>, Failed> {
+        let (one, other): (Bound<'_, PyAny>, Bound<'_, PyAny>) = self.extracted()?;
+        Ok([one, other].map(|object| self.part(object)).into_iter())
+    }
+
+    /// Topic and number of a partition.
+    #[inline(never)]
+    fn partition(&self) -> Result<std::array::IntoIter<Argument<'py>, 2>, Failed> {
+        let py = self.object.py();
+        let Named {
+            topic, partition, ..
+        } = self.extracted()?;
+        let topic = PyString::new(py, &topic).into_any();
+        let partition = partition.into_pyobject(py).map_err(PyErr::from)?.into_any();
+        Ok([topic, partition]
+            .map(|object| self.part(object))
+            .into_iter())
+    }
+
+    /// Properties by their names, as texts.
+    #[inline(never)]
+    fn texts(&self) -> Result<std::vec::IntoIter<(String, String)>, Failed> {
+        let mut texts = Vec::new();
+        if !self.object.is_none() {
+            let mapping: &Bound<'_, PyMapping> = self.object.cast().map_err(PyErr::from)?;
+            options::texts(None, mapping, &mut texts)?;
+        }
+        Ok(texts.into_iter())
+    }
+
+    /// The attributes of these names; a str alone is the first of them.
+    #[inline(never)]
+    fn attributes(
+        &self,
+        class: &'static str,
+        names: &'static [&'static str],
+        wanted: &dyn Expected,
+    ) -> Result<Fields<'py>, Failed> {
+        let mut fields = Vec::with_capacity(names.len());
+        let field = |name, object| Argument {
+            object,
+            name,
+            class: Some(class),
+        };
+        if self.object.is_instance_of::<PyString>() {
+            fields.extend(names.first().map(|name| field(name, self.object.clone())));
+        } else {
+            for name in names {
+                let text = PyString::new(self.object.py(), name);
+                let Some(object) = self.object.guarded_optional(&text)? else {
+                    let found = self.object.get_type().qualname()?;
+                    return Err(Failed::custom(format_args!("{wanted}, not {found}")));
+                };
+                fields.push(field(name, object));
+            }
+        }
+        Ok(Fields(fields.into_iter(), None))
     }
 }
 
@@ -195,72 +300,29 @@ impl<'de> Deserializer<'de> for Argument<'_> {
         }
     }
 
-    /// The items of an iterable. A str is one of them.
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Failed> {
-        let items = if self.object.is_instance_of::<PyString>() {
-            vec![self.part(self.object.clone())]
-        } else {
-            let items = self.object.guarded_items()?;
-            let items = items.map(|item| Ok(self.part(item?)));
-            items.collect::<PyResult<_>>()?
-        };
-        visitor.visit_seq(SeqDeserializer::new(items.into_iter()))
+        visitor.visit_seq(SeqDeserializer::new(self.items()?))
     }
 
-    /// A pair.
     fn deserialize_tuple<V: Visitor<'de>>(self, _: usize, visitor: V) -> Result<V::Value, Failed> {
-        let (one, other): (Bound<'_, PyAny>, Bound<'_, PyAny>) = self.extracted()?;
-        let both = [one, other].map(|object| self.part(object));
-        visitor.visit_seq(SeqDeserializer::new(both.into_iter()))
+        visitor.visit_seq(SeqDeserializer::new(self.pair()?))
     }
 
-    /// Properties by their names, as texts.
     fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Failed> {
-        let mut texts = Vec::new();
-        if !self.object.is_none() {
-            let mapping: &Bound<'_, PyMapping> = self.object.cast().map_err(PyErr::from)?;
-            options::texts(None, mapping, &mut texts)?;
-        }
-        visitor.visit_map(MapDeserializer::new(texts.into_iter()))
+        visitor.visit_map(MapDeserializer::new(self.texts()?))
     }
 
-    /// An object with the struct's fields as attributes; a str alone is the first of them.
     fn deserialize_struct<V: Visitor<'de>>(
         self,
         class: &'static str,
         names: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Failed> {
-        let py = self.object.py();
         if class == "TopicPartition" {
-            let Named {
-                topic, partition, ..
-            } = self.extracted()?;
-            let topic = PyString::new(py, &topic).into_any();
-            let partition = partition.into_pyobject(py).map_err(PyErr::from)?.into_any();
-            let both = [topic, partition].map(|object| self.part(object));
-            return visitor.visit_seq(SeqDeserializer::new(both.into_iter()));
+            return visitor.visit_seq(SeqDeserializer::new(self.partition()?));
         }
-        let mut fields = Vec::with_capacity(names.len());
-        let field = |name, object| Argument {
-            object,
-            name,
-            class: Some(class),
-        };
-        if self.object.is_instance_of::<PyString>() {
-            fields.extend(names.first().map(|name| field(name, self.object.clone())));
-        } else {
-            for name in names {
-                let text = PyString::new(py, name);
-                let Some(object) = self.object.guarded_optional(&text)? else {
-                    let wanted = &visitor as &dyn Expected;
-                    let found = self.object.get_type().qualname()?;
-                    return Err(Failed::custom(format_args!("{wanted}, not {found}")));
-                };
-                fields.push(field(name, object));
-            }
-        }
-        visitor.visit_map(Fields(fields.into_iter(), None))
+        let fields = self.attributes(class, names, &visitor)?;
+        visitor.visit_map(fields)
     }
 
     fn deserialize_newtype_struct<V: Visitor<'de>>(

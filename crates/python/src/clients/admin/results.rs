@@ -55,10 +55,7 @@ pub(super) fn to_python<T: Serialize + 'static>(
     py: Python<'_>,
     outcome: Result<T, Error>,
 ) -> PyResult<Py<PyAny>> {
-    let classes = Classes {
-        module: calls::module(py, "ottla._admin")?,
-        found: RefCell::default(),
-    };
+    let classes = Classes::new(py)?;
     match outcome {
         Ok(outcome) => Ok(classes.object(&outcome)?.unbind()),
         Err(error) => {
@@ -74,7 +71,17 @@ struct Classes<'py> {
     found: RefCell<BTreeMap<&'static str, Bound<'py, PyAny>>>,
 }
 
+// Whatever is not generic here stays out of line: it would be compiled into each outcome.
 impl<'py> Classes<'py> {
+    #[inline(never)]
+    fn new(py: Python<'py>) -> PyResult<Classes<'py>> {
+        Ok(Classes {
+            module: calls::module(py, "ottla._admin")?,
+            found: RefCell::default(),
+        })
+    }
+
+    #[inline(never)]
     fn get(&self, name: &'static str) -> PyResult<Bound<'py, PyAny>> {
         if let Some(class) = self.found.borrow().get(name) {
             return Ok(class.clone());
@@ -91,6 +98,7 @@ impl<'py> Classes<'py> {
             .map_err(|Failed(error)| error)
     }
 
+    #[inline(never)]
     fn error(
         &self,
         py: Python<'py>,
@@ -341,6 +349,13 @@ struct Fields<'a, 'py> {
     fields: Bound<'py, PyDict>,
 }
 
+impl<'py> Fields<'_, 'py> {
+    #[inline(never)]
+    fn set(&self, name: &'static str, value: Bound<'py, PyAny>) -> Result<(), Failed> {
+        Ok(self.fields.set_item(name, value)?)
+    }
+}
+
 impl<'py> SerializeStruct for Fields<'_, 'py> {
     type Ok = Bound<'py, PyAny>;
     type Error = Failed;
@@ -351,7 +366,7 @@ impl<'py> SerializeStruct for Fields<'_, 'py> {
         value: &T,
     ) -> Result<(), Failed> {
         let value = value.serialize(self.results)?;
-        Ok(self.fields.set_item(name, value)?)
+        self.set(name, value)
     }
 
     fn end(self) -> Made<'py> {
