@@ -28,7 +28,11 @@ def check_requests(found):
     assert found["ranges"], found
 
 
-@pytest.mark.parametrize("mode", scenes())
+# The mode that needs most of the reader is a test of each day.
+MODES = [pytest.param(mode, marks=() if mode == "encrypted-zstd" else pytest.mark.nightly) for mode in scenes()]
+
+
+@pytest.mark.parametrize("mode", MODES)
 def test_s3(tmp_path, mode):
     found = report("stores", "with_stores.py", "s3", mode, tmp_path)
     check(found)
