@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import sys
+from pathlib import Path
 
 import pytest
 
+from ottla.cli import main
 from tests.python.shell import run
 from tests.python.tiered_scenes import scenes, unpacked
 
+ROOT = Path(__file__).parent
 FOUND = scenes()["encrypted-zstd"]
 
 
@@ -57,3 +61,13 @@ def test_what_it_refuses(source, tmp_path):
         assert done.code == 1, done
         assert text in done.err
     assert "NAME=FILE" in run("consume", "orders", "--private-key", "first").err
+
+
+def test_a_store_whose_package_is_missing(monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "s3fs", None)
+    for arguments in (["--from", "s3://bucket/tiered"], ["--from", str(ROOT), "--remote", "s3://bucket/tiered"]):
+        assert main(["consume", *arguments]) == 1
+        error = capsys.readouterr().err
+        assert error.startswith("ottla: s3://bucket/tiered: ")
+        assert "s3fs" in error
+        assert error.endswith("with pip\n")

@@ -45,7 +45,10 @@ class LogSource:
                 raise ArgumentError(f"{path} is one segment, which no store continues: leave --remote out")
             self._segment, path = str(segment), str(segment.parent)
         keys = {name: _content(name, file) for name, file in plan.key_files.items()}
-        self._log: Log = open_log(path, remote=plan.remote, private_keys=keys, isolation_level=level)
+        try:
+            self._log: Log = open_log(path, remote=plan.remote, private_keys=keys, isolation_level=level)
+        except ImportError as error:
+            raise ArgumentError(f"{error}: add the package to the environment of ottla with pip") from None
 
     def __enter__(self) -> Self:
         """Begin."""
