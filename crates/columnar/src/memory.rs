@@ -25,8 +25,9 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Keeps up to `most` bytes: half for the bytes of columns, a quarter for their numbers, and a quarter for decompression. `fresh` allocates memory for a large column of this number of bytes, as `Vec::with_capacity` does; a
-    /// caller that knows the system may have better memory.
+    /// Keeps up to `most` bytes: half for the bytes of columns, a quarter for their numbers, and a quarter for decompression.
+    /// `fresh` allocates memory for a large column of this number of bytes, as `Vec::with_capacity` does; a caller that knows the
+    /// system may have better memory.
     #[must_use]
     pub fn new(most: usize, fresh: fn(usize) -> Vec<u8>) -> Self {
         Self {

@@ -182,11 +182,6 @@ impl Refresh {
         [self.at, new_at].into_iter().flatten().min()
     }
 
-    /// Whether a request now is for all wanted topics.
-    fn asks_for_all(&self, now: Instant) -> bool {
-        self.new.is_empty() || self.at.is_some_and(|at| at <= now)
-    }
-
     /// Why the known brokers are abandoned, if they returned no metadata for too long (KIP-1102).
     /// `knows_brokers` is whether there are any.
     pub(super) fn gives_up(
@@ -220,9 +215,14 @@ impl Refresh {
         })
     }
 
-    pub(super) fn question(&self, now: Instant, context: &Context) -> MetadataRequest {
-        let topics = self.topics(now);
-        let topics = topics.iter().map(|name| MetadataRequestTopic {
+    /// The request that is due, whose topics are kept for its response.
+    pub(super) fn question(&mut self, now: Instant, context: &Context) -> MetadataRequest {
+        self.asked_for_all = self.new.is_empty() || self.at.is_some_and(|at| at <= now);
+        self.asked_for = match self.asked_for_all {
+            true => self.wanted.keys().cloned().collect(),
+            false => self.new.clone(),
+        };
+        let topics = self.asked_for.iter().map(|name| MetadataRequestTopic {
             name: Some((&**name).into()),
             ..Default::default()
         });
@@ -231,14 +231,6 @@ impl Refresh {
             allow_auto_topic_creation: context.config.allow_auto_create_topics
                 && !self.creates_none,
             ..Default::default()
-        }
-    }
-
-    /// The topics of a request now.
-    fn topics(&self, now: Instant) -> BTreeSet<Arc<str>> {
-        match self.asks_for_all(now) {
-            true => self.wanted.keys().cloned().collect(),
-            false => self.new.clone(),
         }
     }
 
@@ -280,8 +272,6 @@ impl Refresh {
     }
 
     pub(super) fn set_asked(&mut self, now: Instant, token: u64, link: LinkId) {
-        self.asked_for = self.topics(now);
-        self.asked_for_all = self.asks_for_all(now);
         self.token = Some(token);
         self.new.clear();
         self.new_at = None;

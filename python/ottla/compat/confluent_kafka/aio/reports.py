@@ -96,7 +96,7 @@ def _forget(loop: asyncio.AbstractEventLoop, outbox: _ottla.Outbox) -> None:
     """Let the loop no longer watch the outbox. Whatever thread collects garbage calls it."""
 
     def forget() -> None:
-        # Keeps the outbox so far: another descriptor with its number would be forgotten else.
+        # Keeps the outbox so far: another descriptor with its number would otherwise be forgotten.
         with contextlib.suppress(NotImplementedError):
             loop.remove_reader(outbox.fileno())
 
