@@ -17,6 +17,7 @@ use rustc_hash::FxHashMap;
 
 use crate::error::{Error, Kind};
 use crate::fetch::position::{Generation, Position};
+use crate::fetch::reads::Reads;
 
 /// Names a partition from its assignment to its end. Never used twice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -70,9 +71,9 @@ pub(super) struct Assignment {
     stuck: BTreeSet<Key>,
     /// Partitions whose last request was denied. Each is removed once a request for it succeeds.
     denied: BTreeSet<Key>,
-    /// The topics that callers read of partitions that were taken away since, each with the offset after its last record. A group
-    /// takes away what was deleted, perhaps before its offset is committed.
-    former: BTreeMap<Arc<str>, BTreeMap<i32, (Uuid, i64)>>,
+    /// What callers read of partitions that were taken away since. A group takes away what was deleted, perhaps before its offset
+    /// is committed.
+    former: BTreeMap<Arc<str>, BTreeMap<i32, Reads>>,
     /// Leaders of assigned partitions, and how many each leads.
     leaders: BTreeMap<i32, usize>,
     /// How many positions were looked at, for tests that count.
@@ -90,7 +91,10 @@ impl Assignment {
 
     pub(super) fn insert(&mut self, topic: &Arc<str>, partition: i32, mut position: Position) {
         self.remove(topic, partition);
-        position.former = self.former_read(topic, partition);
+        position.former = self
+            .former_reads(topic, partition)
+            .cloned()
+            .unwrap_or_default();
         self.last_key += 1;
         let key = Key(self.last_key);
         let topic = Arc::clone(topic);
@@ -118,9 +122,10 @@ impl Assignment {
         self.settle(key, Place::Idle, None);
         self.denied.remove(&key);
         let entry = self.entries.remove(&key)?;
-        if let Some(read) = entry.position.latest_read() {
+        let reads = entry.position.reads();
+        if reads.each().next().is_some() {
             let former = self.former.entry(entry.topic).or_default();
-            former.insert(partition, read);
+            former.insert(partition, reads);
         }
         Some(entry.position.generation)
     }
@@ -129,29 +134,29 @@ impl Assignment {
     pub(super) fn topic_read(&self, topic: &str, partition: i32, offset: i64) -> Uuid {
         match self.get(topic, partition) {
             Ok(position) => position.topic_read(offset),
-            Err(_) => match self.former_read(topic, partition) {
-                Some((id, end)) if offset <= end => id,
-                _ => Uuid::ZERO,
-            },
+            Err(_) => {
+                let former = self.former_reads(topic, partition);
+                let id = former.and_then(|reads| reads.topic_of(offset));
+                id.unwrap_or(Uuid::ZERO)
+            }
         }
     }
 
-    /// The topics that callers read of each partition, with the offset after the last record of each.
-    pub(super) fn topics_read(&self) -> impl Iterator<Item = (&Arc<str>, i32, (Uuid, i64))> {
-        let assigned = self.each().flat_map(|(topic, partition, position)| {
-            let reads = position.topics_read();
-            reads.map(move |read| (topic, partition, read))
-        });
+    /// What callers read of each partition.
+    pub(super) fn reads(&self) -> impl Iterator<Item = (&Arc<str>, i32, Reads)> {
+        let assigned = self.each();
+        let assigned =
+            assigned.map(|(topic, partition, position)| (topic, partition, position.reads()));
         let former = self.former.iter().flat_map(|(topic, partitions)| {
             let reads = partitions.iter();
-            reads.map(move |(partition, read)| (topic, *partition, *read))
+            reads.map(move |(partition, reads)| (topic, *partition, reads.clone()))
         });
         assigned.chain(former.filter(|(topic, partition, _)| !self.contains(topic, *partition)))
     }
 
-    /// The topic that the caller read while the partition was assigned before.
-    fn former_read(&self, topic: &str, partition: i32) -> Option<(Uuid, i64)> {
-        self.former.get(topic)?.get(&partition).copied()
+    /// What the caller read while the partition was assigned before.
+    fn former_reads(&self, topic: &str, partition: i32) -> Option<&Reads> {
+        self.former.get(topic)?.get(&partition)
     }
 
     /// The numbers of a topic's assigned partitions.

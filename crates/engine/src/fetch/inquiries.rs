@@ -55,14 +55,16 @@ impl Fetcher {
 
     /// The topics that callers have read, as far as their ids are known, also of partitions that were taken away since.
     pub(crate) fn topics_read(&self) -> Vec<TopicRead> {
-        let reads = self.assignment.topics_read();
-        let reads = reads.map(|(topic, partition, (topic_id, end))| TopicRead {
-            topic: Arc::clone(topic),
-            partition,
-            topic_id,
-            end,
-        });
-        reads.collect()
+        let mut found = Vec::new();
+        for (topic, partition, reads) in self.assignment.reads() {
+            found.extend(reads.each().map(|(topic_id, end)| TopicRead {
+                topic: Arc::clone(topic),
+                partition,
+                topic_id,
+                end,
+            }));
+        }
+        found
     }
 
     /// The topic's id in the metadata; zero if it is not known.

@@ -82,6 +82,7 @@ mod leaders;
 mod lookup;
 mod part;
 mod position;
+mod reads;
 mod replica;
 mod request;
 mod reset;

@@ -10,6 +10,7 @@ use crate::denials::Denials;
 use crate::error::{Error, Kind};
 use crate::fetch::denial::Evidence;
 use crate::fetch::epochs::Epochs;
+use crate::fetch::reads::Reads;
 use crate::fetch::replica::Replica;
 use crate::metrics::Progress;
 
@@ -104,8 +105,8 @@ pub(super) struct Position {
     pub(super) last_turn: u64,
     /// The topic that the offset belongs to, once a broker has confirmed it; zero before.
     pub(super) topic_id: Uuid,
-    /// The topic of this name before, and the next offset that the caller would have got of it.
-    pub(super) former: Option<(Uuid, i64)>,
+    /// What was read under the topic's name before the offset was set.
+    pub(super) former: Reads,
     /// That topic was deleted: the new one is read from its beginning as soon as the caller has what was fetched.
     pub(super) is_outdated: bool,
     /// Where it was before a reset, until the new offset is known.
@@ -182,7 +183,7 @@ impl Position {
             trouble: None,
             last_turn: 0,
             topic_id: Uuid::ZERO,
-            former: None,
+            former: Reads::default(),
             is_outdated: false,
             reset: None,
             was_seen: false,
@@ -204,7 +205,7 @@ impl Position {
             was_seen: self.was_seen,
             bounds: self.bounds,
             replica: self.replica,
-            former: self.latest_read(),
+            former: self.reads(),
             ..Position::new(generation, start)
         };
     }
@@ -213,21 +214,19 @@ impl Position {
     pub(super) fn reset(&mut self, generation: Generation, start: Start, reason: &'static str) {
         let before = self.reset.map(|reset| reset.from);
         let from = self.next.or(before).unwrap_or(-1);
-        let (topic_id, former) = (self.topic_id, self.former);
+        let topic_id = self.topic_id;
         self.seek(generation, start);
         self.topic_id = topic_id;
-        self.former = former;
         self.reset = Some(Reset { from, reason });
     }
 
     /// Goes back to where the log was truncated: to an offset, and the epoch of the record before
     /// it. `leader_epoch` is the epoch of the leader that reported it, -1 if it is not known.
     pub(super) fn go_back(&mut self, generation: Generation, at: (i64, i32), leader_epoch: i32) {
-        let (topic_id, former) = (self.topic_id, self.former);
+        let topic_id = self.topic_id;
         let mut epochs = mem::take(&mut self.epochs);
         self.seek(generation, Start::After(at.0, at.1));
         self.topic_id = topic_id;
-        self.former = former;
         // Earlier records are compared with the log again.
         epochs.cut(at.0);
         if epochs.before(at.0).is_some() {
@@ -323,32 +322,25 @@ impl Position {
 
     /// Continues in a topic that was recreated under the name.
     pub(super) fn leave_topic(&mut self, generation: Generation, start: Start) {
-        let former = self.latest_read();
         self.reset(generation, start, "the topic was deleted and created again");
         self.topic_id = Uuid::ZERO;
-        self.former = former;
     }
 
-    /// The id of the topic that the caller read this offset of; zero if it is not known. An offset that was reached only in the
+    /// The id of the topic that the caller read this offset of; zero if it is not known. An offset that was reached only in a
     /// topic before is that topic's.
     pub(super) fn topic_read(&self, offset: i64) -> Uuid {
         let is_ahead = self.next.is_none_or(|next| offset > next);
-        match self.former {
-            Some((id, end)) if is_ahead && offset <= end => id,
-            _ => self.topic_id,
+        let former = self.former.topic_of(offset).filter(|_| is_ahead);
+        former.unwrap_or(self.topic_id)
+    }
+
+    /// The topics that the caller read under the name.
+    pub(super) fn reads(&self) -> Reads {
+        let mut reads = self.former.clone();
+        if let Some(next) = self.next {
+            reads.note(self.topic_id, next);
         }
-    }
-
-    /// The topics that the caller read under the name, the latest first, each with the offset after the last record of it.
-    pub(super) fn topics_read(&self) -> impl Iterator<Item = (Uuid, i64)> {
-        let current = self.next.map(|next| (self.topic_id, next));
-        let known = current.into_iter().chain(self.former);
-        known.filter(|(id, _)| *id != Uuid::ZERO)
-    }
-
-    /// The topic that the caller read last under the name, and the offset after its last record.
-    pub(super) fn latest_read(&self) -> Option<(Uuid, i64)> {
-        self.topics_read().next()
+        reads
     }
 
     /// The topic has this id now; zero if it is not known.
@@ -463,7 +455,7 @@ mod tests {
     }
 
     fn reads(position: &Position) -> Vec<(Uuid, i64)> {
-        position.topics_read().collect()
+        position.reads().each().collect()
     }
 
     #[test]
@@ -499,7 +491,18 @@ mod tests {
         position.found((0, -1), NEW);
         position.next = Some(7);
         position.go_back(Generation(4), (5, 0), 1);
-        assert_eq!(reads(&position), [(NEW, 5), (OLD, 100)]);
+        assert_eq!(reads(&position), [(NEW, 7), (OLD, 100)]);
+    }
+
+    #[test]
+    fn a_position_found_by_old_metadata_forgets_nothing_that_was_read() {
+        // The partition was taken away and given back while the metadata still had the deleted topic.
+        let mut position = Position::new(Generation(2), Start::Reset);
+        position.former = read_to(100).reads();
+        position.found((0, -1), OLD);
+        position.leave_topic(Generation(3), Start::Beginning);
+        assert_eq!(position.topic_read(100), OLD);
+        assert_eq!(reads(&position), [(OLD, 100)]);
     }
 
     #[test]
