@@ -144,7 +144,7 @@ def outline_log(data: bytes, left: int, limit: int) -> tuple[int, int | None, in
 class Lines:
     """Lines of a file, without their ends: a column of bytes for `send_many`.
 
-    A line ends with LF or CR LF; any other CR belongs to it.
+    But for the first one they are views of what was read.
     """
     def __new__(cls, data: bytes) -> Self: ...
     def __len__(self) -> int: ...

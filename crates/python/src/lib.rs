@@ -62,6 +62,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(bridge::errors::error_kinds, module)?)?;
     module.add_class::<bridge::events::EventQueue>()?;
     module.add_class::<records::lines::JoinedValues>()?;
+    module.add_class::<records::lines::LineSplitter>()?;
     module.add_class::<records::lines::Lines>()?;
     module.add_class::<records::log::LogDecoder>()?;
     module.add_function(wrap_pyfunction!(records::log::outline_log, module)?)?;

@@ -95,7 +95,10 @@ def root(version: str, named: Collection[str]) -> Parser:
     arguments.verbosity(parser)
     arguments.client(parser)
     parser.set_defaults(takes=())
-    commands: Any = parser.add_subparsers(title="commands", metavar="COMMAND", dest="verb", required=True)
+    # Without a name argparse would make a formatter for it, which loads all packages of compression.
+    commands: Any = parser.add_subparsers(
+        title="commands", metavar="COMMAND", dest="verb", required=True, prog=parser.prog
+    )
     for name, command in COMMANDS.items():
         if name in named or HELP_JSON in named:
             importlib.import_module(f"ottla.cli.{command.module}").add(commands)

@@ -43,6 +43,7 @@ def noun(commands: Any, name: str, summary: str, examples: str, default: Run | N
         metavar="VERB",
         dest="action",
         required=default is None,
+        prog=parser.prog,
         description=None if default is None else "without one: list",
     )
 

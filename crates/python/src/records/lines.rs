@@ -1,45 +1,102 @@
 //! Values as the lines of a file, both ways: what `ottla produce` reads and `ottla consume` writes. There is no object per line.
 
-use arrow_array::builder::LargeBinaryBuilder;
-use arrow_array::{Array, LargeBinaryArray};
+use arrow_array::builder::BinaryViewBuilder;
+use arrow_array::{Array, BinaryViewArray};
+use arrow_buffer::Buffer;
+use bytes::Bytes;
 use parking_lot::Mutex;
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyCapsule, PyList};
 
 use crate::records::arrow;
 use crate::records::batch::Batch;
 
+/// About the bytes of a line, to reserve space; lines of fewer bytes take more of it.
+const USUAL: usize = 64;
+
+/// Splits what is read of a file into lines. A line ends with LF or CR LF; any other CR belongs to it.
+#[pyclass(frozen, module = "ottla._ottla")]
+pub(crate) struct LineSplitter {
+    /// The begin of a line whose end was not read yet.
+    rest: Mutex<Vec<u8>>,
+}
+
+#[pymethods]
+impl LineSplitter {
+    #[new]
+    fn new() -> LineSplitter {
+        LineSplitter {
+            rest: Mutex::default(),
+        }
+    }
+
+    /// The lines that end in the bytes that were read next; none if no line does.
+    fn split(&self, data: PyBackedBytes) -> PyResult<Option<Lines>> {
+        let mut rest = self.rest.lock();
+        let Some(last) = memchr::memrchr(b'\n', &data) else {
+            rest.extend_from_slice(&data);
+            return Ok(None);
+        };
+        let data = Bytes::from_owner(data);
+        let lines = Lines::of(&rest, data.slice(..=last))?;
+        rest.clear();
+        rest.extend_from_slice(data.slice(last + 1..).as_ref());
+        Ok(Some(lines))
+    }
+
+    /// The last line, if the file does not end with LF. A CR at its end is its own.
+    fn finish(&self) -> PyResult<Option<Lines>> {
+        let rest = std::mem::take(&mut *self.rest.lock());
+        let is_any = !rest.is_empty();
+        is_any
+            .then(|| Lines::of(&rest, Bytes::from_static(b"\r\n")))
+            .transpose()
+    }
+}
+
 /// Lines of a file, without their ends: a column of bytes for `send_many`.
 ///
-/// A line ends with LF or CR LF; any other CR belongs to it.
+/// But for the first one they are views of what was read.
 #[pyclass(frozen, module = "ottla._ottla")]
 pub(crate) struct Lines {
-    values: LargeBinaryArray,
+    values: BinaryViewArray,
     longest: usize,
+}
+
+impl Lines {
+    /// Splits `data`, whose last byte is an LF. The first line begins with `rest`.
+    fn of(rest: &[u8], data: Bytes) -> PyResult<Lines> {
+        let mut values = BinaryViewBuilder::with_capacity(data.len() / USUAL);
+        let (mut longest, mut start) = (0, 0);
+        let mut ends = memchr::memchr_iter(b'\n', &data);
+        if !rest.is_empty() {
+            let end = ends.next().unwrap_or_default();
+            let first = [rest, data.get(..end).unwrap_or_default()].concat();
+            let first = first.strip_suffix(b"\r").unwrap_or(&first);
+            longest = first.len();
+            values.append_value(first);
+            start = end + 1;
+        }
+        let block = values.append_block(Buffer::from(data.clone()));
+        for end in ends {
+            let line = data.get(start..end).unwrap_or_default();
+            let length = line.strip_suffix(b"\r").unwrap_or(line).len();
+            longest = longest.max(length);
+            values
+                .try_append_view(block, start as u32, length as u32)
+                .map_err(arrow::invalid)?;
+            start = end + 1;
+        }
+        Ok(Lines {
+            values: values.finish(),
+            longest,
+        })
+    }
 }
 
 #[pymethods]
 impl Lines {
-    /// Splits whole lines: the last byte is an LF.
-    #[new]
-    fn new(data: &[u8]) -> Lines {
-        let ends = memchr::memchr_iter(b'\n', data);
-        // Without their ends they take less than `data`; lines of fewer bytes than this are rare.
-        let mut values = LargeBinaryBuilder::with_capacity(data.len() / 16, data.len());
-        let (mut start, mut longest) = (0, 0);
-        for end in ends {
-            let line = data.get(start..end).unwrap_or_default();
-            let line = line.strip_suffix(b"\r").unwrap_or(line);
-            longest = longest.max(line.len());
-            values.append_value(line);
-            start = end + 1;
-        }
-        Lines {
-            values: values.finish(),
-            longest,
-        }
-    }
-
     fn __len__(&self) -> usize {
         self.values.len()
     }
@@ -70,8 +127,9 @@ impl Lines {
     }
 }
 
-/// Bytes of a piece of [`JoinedValues`], unless one value has more: they stay in the cache of a core until they are written.
-const PIECE: usize = 256 << 10;
+/// Bytes of a piece of [`JoinedValues`], unless one value has more: they stay in the cache of a core until they are written, and fit
+/// into a pipe.
+const PIECE: usize = 64 << 10;
 
 /// The values of a batch in pieces of bytes, each with the separator after it. A value that is null has no bytes.
 #[pyclass(frozen, module = "ottla._ottla")]
@@ -79,8 +137,16 @@ pub(crate) struct JoinedValues {
     batch: Py<Batch>,
     separator: Vec<u8>,
     rows: Option<Vec<usize>>,
-    /// How many rows are in the pieces before.
-    done: Mutex<usize>,
+    joined: Mutex<Joined>,
+}
+
+/// How far the values are joined.
+#[derive(Default)]
+struct Joined {
+    /// How many rows are in the pieces so far.
+    rows: usize,
+    /// The last piece, whose memory the next one uses again.
+    piece: Vec<u8>,
 }
 
 #[pymethods]
@@ -95,7 +161,7 @@ impl JoinedValues {
             batch,
             separator: separator.to_vec(),
             rows,
-            done: Mutex::new(0),
+            joined: Mutex::default(),
         }
     }
 
@@ -103,36 +169,21 @@ impl JoinedValues {
         slf
     }
 
-    fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
-        let mut done = self.done.lock();
-        let (mut count, mut size) = (0, 0);
-        self.visit(*done, |value| {
+    fn __next__<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
+        let joined = &mut *self.joined.lock();
+        joined.piece.clear();
+        let before = joined.rows;
+        self.visit(before, |value| {
             let more = value.len() + self.separator.len();
-            let fits = count == 0 || size + more <= PIECE;
+            let fits = joined.rows == before || joined.piece.len() + more <= PIECE;
             if fits {
-                count += 1;
-                size += more;
+                joined.rows += 1;
+                joined.piece.extend_from_slice(value);
+                joined.piece.extend_from_slice(&self.separator);
             }
             fits
         });
-        let piece = PyBytes::new_with(py, size, |mut space| {
-            let mut left = count;
-            self.visit(*done, |value| {
-                if left == 0 {
-                    return false;
-                }
-                left -= 1;
-                for part in [value, &self.separator] {
-                    let (place, rest) = std::mem::take(&mut space).split_at_mut(part.len());
-                    place.copy_from_slice(part);
-                    space = rest;
-                }
-                true
-            });
-            Ok(())
-        })?;
-        *done += count;
-        Ok((count > 0).then_some(piece))
+        (joined.rows > before).then(|| PyBytes::new(py, &joined.piece))
     }
 }
 

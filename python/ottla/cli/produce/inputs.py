@@ -86,16 +86,12 @@ class Lines:
 
     def columns(self) -> Iterator[_ottla.Lines]:
         """The lines that are there."""
-        rest = b""
+        splitter = _ottla.LineSplitter()
         while data := self._next():
-            end = data.rfind(b"\n") + 1
-            if end:
-                yield _ottla.Lines(rest + data[:end])
-                rest = b""
-            rest += data[end:]
-        if rest:
-            # With this end, a CR that it has is its own.
-            yield _ottla.Lines(rest + b"\r\n")
+            if lines := splitter.split(data):
+                yield lines
+        if lines := splitter.finish():
+            yield lines
 
     def chunks(self) -> Iterator[list[bytes]]:
         """The lines that are there, as bytes."""
