@@ -7,12 +7,12 @@ use ottla_engine::admin::{Admin as Composition, Ask, Verb};
 use ottla_engine::call::{AnyCall, Call};
 use ottla_engine::metrics::{AppMetric, Metric};
 use ottla_engine::{Config, Engine, Error, Role};
-use tokio::runtime::Handle;
 
 use crate::net::transport::deadline;
 use crate::runtime::calls;
 use crate::runtime::driver::{Driver, JOIN_TIMEOUT};
 use crate::runtime::events::Events;
+use crate::runtime::threads::Threads;
 
 /// An admin client: a cheap handle, to be cloned and shared.
 #[derive(Clone, Debug)]
@@ -21,17 +21,17 @@ pub struct Admin {
 }
 
 impl Admin {
-    /// An admin client that runs on `runtime` and reports to `events`. It does not connect before
+    /// An admin client that runs on `threads` and reports to `events`. It does not connect before
     /// the first call.
     ///
     /// # Errors
     /// `Kind::Config` if `config` is for another role.
     pub fn new(
         config: Config,
-        runtime: &Handle,
+        threads: &Arc<Threads>,
         events: Option<Arc<Events>>,
     ) -> Result<Admin, Error> {
-        let driver = Driver::start(config, Role::Admin, runtime, events, Engine::admin)?;
+        let driver = Driver::start(config, Role::Admin, threads, events, Engine::admin)?;
         Ok(Admin {
             driver: Arc::new(driver),
         })

@@ -44,3 +44,4 @@ pub use produce::producer::{NoHeaders, Producer, Row, TrySendError};
 pub use produce::{delivery, producer};
 pub use runtime::events;
 pub use runtime::events::{Events, Logged};
+pub use runtime::threads::Threads;

@@ -20,7 +20,7 @@ use ottla_client::verbs::topics::{CreateTopics, DeleteTopics, ListTopics, NewTop
 use ottla_client::{
     Admin, Chunk, Config, Consumer, Decode, Error, ErrorCode, Events, Fetched, GroupOffset, Kind,
     LastCommit, Level, Listeners, NoHeaders, Observed, Producer, Role, Row, Selection, Start,
-    Written,
+    Threads, Written,
 };
 use ottla_protocol::compression::Compression;
 use ottla_protocol::messages::api_versions_response::ApiVersion;
@@ -37,7 +37,6 @@ use ottla_protocol::records::{BatchBuilder, ProducerState, assign_offsets};
 use ottla_protocol::{ApiKey, Message, Reader, Response, Uuid, header};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
-use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 
 /// A peer that does the same with every connection; ends with the test.
@@ -277,7 +276,7 @@ fn settings(role: Role, bootstrap: &str, more: &[(&str, &str)]) -> Config {
 fn admin(bootstrap: &str) -> Admin {
     Admin::new(
         settings(Role::Admin, bootstrap, &[]),
-        &Handle::current(),
+        &Threads::current(),
         None,
     )
     .unwrap()
@@ -286,7 +285,7 @@ fn admin(bootstrap: &str) -> Admin {
 fn producer(bootstrap: &str, more: &[(&str, &str)]) -> Producer {
     Producer::new(
         settings(Role::Producer, bootstrap, more),
-        &Handle::current(),
+        &Threads::current(),
         None,
     )
     .unwrap()
@@ -451,7 +450,7 @@ async fn a_slow_answer_meets_the_deadline_of_its_request() {
     })
     .await;
     let config = settings(Role::Admin, &peer.address, &[("request.timeout.ms", "300")]);
-    let admin = Admin::new(config, &Handle::current(), None).unwrap();
+    let admin = Admin::new(config, &Threads::current(), None).unwrap();
     assert_eq!(
         admin
             .run(DescribeCluster::default(), SOON)
@@ -847,7 +846,7 @@ fn counting(bootstrap: &str, count: Count) -> Consumer<Count> {
     Consumer::new(
         settings(Role::Consumer, bootstrap, &[]),
         count,
-        &Handle::current(),
+        &Threads::current(),
         None,
     )
     .unwrap()
@@ -856,7 +855,13 @@ fn counting(bootstrap: &str, count: Count) -> Consumer<Count> {
 async fn member() -> Consumer<Count> {
     let settings = settings(Role::Consumer, &nobody(), &[("group.id", "g")]);
     let (broken, paused) = (i64::MAX, Arc::default());
-    Consumer::new(settings, Count { broken, paused }, &Handle::current(), None).unwrap()
+    Consumer::new(
+        settings,
+        Count { broken, paused },
+        &Threads::current(),
+        None,
+    )
+    .unwrap()
 }
 
 #[tokio::test]
@@ -1242,8 +1247,8 @@ async fn a_dead_address_is_told_at_once() {
     let events = Events::new(Level::Info, move || told.send(()).unwrap());
     let address = nobody();
     let config = settings(Role::Admin, &address, &[("client.id", "me")]);
-    let runtime = Handle::current();
-    let admin = Admin::new(config, &runtime, Some(Arc::clone(&events))).unwrap();
+    let threads = Threads::current();
+    let admin = Admin::new(config, &threads, Some(Arc::clone(&events))).unwrap();
     // The call has a minute; what keeps it from succeeding is reported while it waits.
     let call = admin.run(ListTopics::default(), None);
     let waked = tokio::select! {

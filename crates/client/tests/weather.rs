@@ -25,9 +25,10 @@ use ottla_broker::{Broker, BrokerConfig};
 use ottla_client::verbs::cluster::DescribeCluster;
 use ottla_client::{
     Admin, Chunk, Config, Consumer, Decode, Error, Fetched, NoHeaders, Producer, Role, Row, Start,
+    Threads,
 };
 use tokio::net::{TcpListener, TcpStream};
-use tokio::runtime::{Handle, Runtime};
+use tokio::runtime::Runtime;
 use tokio::task::{JoinHandle, JoinSet};
 
 const TIMES: usize = 1000;
@@ -148,24 +149,24 @@ fn row(value: &[u8]) -> Row<'_, NoHeaders<'_>> {
 
 /// A client of each kind in turn, which does something and is closed.
 async fn come_and_go(number: usize, bootstrap: &str) {
-    let runtime = Handle::current();
+    let threads = Threads::current();
     match number % 3 {
         0 => {
-            let admin = Admin::new(settings(Role::Admin, bootstrap, &[]), &runtime, None).unwrap();
+            let admin = Admin::new(settings(Role::Admin, bootstrap, &[]), &threads, None).unwrap();
             let cluster = admin.run(DescribeCluster::default(), SOON).await.unwrap();
             assert_eq!(cluster.nodes.len(), 1);
             admin.close(SOON).await.unwrap();
         }
         1 => {
             let config = settings(Role::Producer, bootstrap, &[]);
-            let producer = Producer::new(config, &runtime, None).unwrap();
+            let producer = Producer::new(config, &threads, None).unwrap();
             let delivery = producer.send("t", &row(b"value"), SOON).await.unwrap();
             delivery.wait(SOON).await.unwrap();
             producer.close(SOON).await.unwrap();
         }
         _ => {
             let config = settings(Role::Consumer, bootstrap, &[]);
-            let consumer = Consumer::new(config, Reading::default(), &runtime, None).unwrap();
+            let consumer = Consumer::new(config, Reading::default(), &threads, None).unwrap();
             let start = [("t".into(), 0, Start::Beginning)];
             consumer.assign(start).unwrap();
             let polled = consumer.poll(Duration::from_millis(5), None).await;
@@ -281,7 +282,7 @@ fn threads_that_wait_get_each_its_own_answers() {
     run(async {
         let broker = broker().await;
         let config = settings(Role::Producer, &broker.address().to_string(), &[]);
-        let producer = Arc::new(Producer::new(config, &Handle::current(), None).unwrap());
+        let producer = Arc::new(Producer::new(config, &Threads::current(), None).unwrap());
         let mut threads = JoinSet::new();
         for _ in 0..3 {
             let producer = Arc::clone(&producer);
@@ -332,7 +333,7 @@ async fn send_meanwhile(producer: &Producer, forwarder: &Forwarder) -> Vec<(i32,
 fn a_thousand_reconnects_under_load_lose_nothing_and_leave_nothing_behind() {
     run(async {
         let broker = broker().await;
-        let runtime = Handle::current();
+        let threads = Threads::current();
         come_and_go(1, &broker.address().to_string()).await;
         let before = held();
         let forwarder = Forwarder::start(broker.address(), TIMES).await;
@@ -348,7 +349,7 @@ fn a_thousand_reconnects_under_load_lose_nothing_and_leave_nothing_behind() {
         ];
         let reading = Reading::default();
         let config = settings(Role::Consumer, &bootstrap, &quick);
-        let consumer = Consumer::new(config, reading.clone(), &runtime, None).unwrap();
+        let consumer = Consumer::new(config, reading.clone(), &threads, None).unwrap();
         let starts = [0, 1].map(|partition| ("t".into(), partition, Start::Beginning));
         consumer.assign(starts).unwrap();
         let polling = tokio::spawn({
@@ -364,7 +365,7 @@ fn a_thousand_reconnects_under_load_lose_nothing_and_leave_nothing_behind() {
             }
         });
         let config = settings(Role::Producer, &bootstrap, &quick);
-        let producer = Arc::new(Producer::new(config, &runtime, None).unwrap());
+        let producer = Arc::new(Producer::new(config, &threads, None).unwrap());
         let (waiting, accepted) = (Arc::clone(&producer), Arc::clone(&forwarder.accepted));
         let goes_on = move |_| accepted.load(Ordering::Relaxed) < TIMES;
         let waiting = tokio::task::spawn_blocking(move || send_one_by_one(&waiting, goes_on));

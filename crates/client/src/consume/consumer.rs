@@ -12,7 +12,6 @@ use ottla_engine::engine::closed_error;
 use ottla_engine::metrics::{AppMetric, Metric};
 use ottla_engine::{Change, Config, Engine, Error, Kind, Role};
 use parking_lot::Mutex;
-use tokio::runtime::Handle;
 
 pub use ottla_engine::consumer::{Rebalance, Start};
 pub use ottla_engine::fetched::{Aborted, Fetched};
@@ -28,6 +27,7 @@ use crate::net::transport::{deadline, now, timeout_at};
 use crate::runtime::calls;
 use crate::runtime::driver::{Driver, JOIN_TIMEOUT};
 use crate::runtime::events::Events;
+use crate::runtime::threads::Threads;
 
 /// The consumers of this process.
 static SHARERS: LazyLock<Sharers> = LazyLock::new(Sharers::default);
@@ -106,7 +106,7 @@ enum Receiver {
 }
 
 impl<D: Decode> Consumer<D> {
-    /// A consumer that runs on `runtime` and reports to `events`. It does not connect before the
+    /// A consumer that runs on `threads` and reports to `events`. It does not connect before the
     /// first call that needs a broker.
     ///
     /// # Errors
@@ -114,7 +114,7 @@ impl<D: Decode> Consumer<D> {
     pub fn new(
         config: Config,
         decoder: D,
-        runtime: &Handle,
+        threads: &Arc<Threads>,
         events: Option<Arc<Events>>,
     ) -> Result<Consumer<D>, Error> {
         let engine = |config, seed| {
@@ -122,7 +122,7 @@ impl<D: Decode> Consumer<D> {
             engine.share_prefetch(&SHARERS);
             engine
         };
-        let driver = Driver::start(config, Role::Consumer, runtime, events, engine)?;
+        let driver = Driver::start(config, Role::Consumer, threads, events, engine)?;
         let pulse = driver.with(|engine, _| engine.pulse());
         Ok(Consumer {
             inner: Arc::new(Inner {

@@ -14,7 +14,6 @@ use ottla_engine::metrics::{AppMetric, Metric};
 use ottla_engine::share_consumer::{Acquired, AcquiredRange, CommitId, ShareConsumer as Work};
 use ottla_engine::{Change, Config, Engine, Error, Kind, Role};
 use parking_lot::Mutex;
-use tokio::runtime::Handle;
 use tokio::sync::Notify;
 
 pub use ottla_engine::share_consumer::{AcknowledgeType, Acknowledged, Committed, LockId};
@@ -24,6 +23,7 @@ use crate::consume::raised_errors::Raised;
 use crate::net::transport::{deadline, now, timeout_at};
 use crate::runtime::driver::{Driver, JOIN_TIMEOUT};
 use crate::runtime::events::Events;
+use crate::runtime::threads::Threads;
 
 /// A consumer in a share group: a cheap handle. Threads may share it, polls wait for each other.
 pub struct ShareConsumer<D: Decode> {
@@ -97,7 +97,7 @@ enum Ready<C> {
 }
 
 impl<D: Decode> ShareConsumer<D> {
-    /// A consumer that runs on `runtime` and reports to `events`. It does not connect before the
+    /// A consumer that runs on `threads` and reports to `events`. It does not connect before the
     /// first call that needs a broker.
     ///
     /// # Errors
@@ -105,11 +105,11 @@ impl<D: Decode> ShareConsumer<D> {
     pub fn new(
         config: Config,
         decoder: D,
-        runtime: &Handle,
+        threads: &Arc<Threads>,
         events: Option<Arc<Events>>,
     ) -> Result<ShareConsumer<D>, Error> {
         let role = Role::ShareConsumer;
-        let driver = Driver::start(config, role, runtime, events, Engine::share_consumer)?;
+        let driver = Driver::start(config, role, threads, events, Engine::share_consumer)?;
         Ok(ShareConsumer {
             inner: Arc::new(Inner {
                 driver,

@@ -9,7 +9,6 @@ use ottla_engine::metrics::{AppMetric, Metric};
 use ottla_engine::producer::{Done, NotAppended, Producer as Work, Waited, check_topic};
 pub use ottla_engine::producer::{NoHeaders, Row};
 use ottla_engine::{Change, Config, Engine, Error, Kind, Role};
-use tokio::runtime::Handle;
 
 use crate::net::transport::{deadline, now, now_ms};
 use crate::produce::deliveries::{Deliveries, DeliveriesBuilder};
@@ -18,6 +17,7 @@ use crate::runtime::calls;
 use crate::runtime::driver::{Driver, JOIN_TIMEOUT};
 use crate::runtime::events::Events;
 use crate::runtime::shell::Publish;
+use crate::runtime::threads::Threads;
 
 pub(crate) type Batches = Work<Arc<Completion>>;
 
@@ -57,17 +57,17 @@ pub struct Producer {
 }
 
 impl Producer {
-    /// A producer that runs on `runtime` and reports to `events`. It does not connect before the
+    /// A producer that runs on `threads` and reports to `events`. It does not connect before the
     /// first send.
     ///
     /// # Errors
     /// `Kind::Config` if `config` is for another role.
     pub fn new(
         config: Config,
-        runtime: &Handle,
+        threads: &Arc<Threads>,
         events: Option<Arc<Events>>,
     ) -> Result<Producer, Error> {
-        let driver = Driver::start(config, Role::Producer, runtime, events, Engine::producer)?;
+        let driver = Driver::start(config, Role::Producer, threads, events, Engine::producer)?;
         let driver = Arc::new(driver);
         // Batches have the ledger, and the driver has the batches.
         let weak = Arc::downgrade(&driver);

@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 
 use ottla_engine::engine::closed_error;
 use ottla_engine::{Change, Config, Engine, Error, Kind, Role};
-use tokio::runtime::Handle;
 
 use crate::net::transport::{deadline, now, timeout_at};
 use crate::runtime::events::Events;
 use crate::runtime::shell::{Publish, Shell};
+use crate::runtime::threads::Threads;
 use crate::runtime::wait::Waiter;
 
 /// Tasks end at their next await; this is for a machine that is very busy.
@@ -42,7 +42,7 @@ impl<W: Publish> Driver<W> {
     pub(crate) fn start(
         config: Config,
         role: Role,
-        runtime: &Handle,
+        threads: &Arc<Threads>,
         events: Option<Arc<Events>>,
         engine: impl FnOnce(Arc<Config>, u64) -> Engine<W>,
     ) -> Result<Driver<W>, Error> {
@@ -54,7 +54,7 @@ impl<W: Publish> Driver<W> {
             );
             return Err(Error::new(Kind::Config, text));
         }
-        let shell = Shell::start(config, role, runtime, events, engine)?;
+        let shell = Shell::start(config, role, threads, events, engine)?;
         Ok(Driver { shell })
     }
 
@@ -192,8 +192,8 @@ mod tests {
         let events = Events::new(Level::Debug, move || {
             count.fetch_add(1, Ordering::Relaxed);
         });
-        let (runtime, queue) = (Handle::current(), Some(Arc::clone(&events)));
-        let driver = Driver::start(config, Role::Admin, &runtime, queue, Engine::admin).unwrap();
+        let (threads, queue) = (Threads::current(), Some(Arc::clone(&events)));
+        let driver = Driver::start(config, Role::Admin, &threads, queue, Engine::admin).unwrap();
         let answered = Observed::Answered {
             broker: "boot:1".to_owned(),
             api: "Metadata",
@@ -213,8 +213,8 @@ mod tests {
     #[tokio::test]
     async fn a_close_without_time_still_joins_what_is_about_to_end() {
         let config = Config::parse(Role::Admin, [("bootstrap.servers", "boot:1")]).unwrap();
-        let runtime = Handle::current();
-        let driver = Driver::start(config, Role::Admin, &runtime, None, Engine::admin).unwrap();
+        let threads = Threads::current();
+        let driver = Driver::start(config, Role::Admin, &threads, None, Engine::admin).unwrap();
         let (send, stages) = std::sync::mpsc::channel();
         driver.spawn_blocking(move || {
             send.send(()).unwrap();

@@ -5,5 +5,6 @@ pub(crate) mod client_ids;
 pub(crate) mod driver;
 pub mod events;
 pub(crate) mod shell;
+pub(crate) mod threads;
 pub(crate) mod timer;
 pub(crate) mod wait;

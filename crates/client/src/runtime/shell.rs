@@ -20,7 +20,6 @@ use ottla_engine::part::Client;
 use ottla_engine::{Action, Change, Config, Dial, Engine, Error, LinkId, Role};
 use parking_lot::{Mutex, MutexGuard};
 use rustc_hash::FxHashMap;
-use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tokio::task::{AbortHandle, JoinSet};
 
@@ -30,6 +29,7 @@ use crate::net::sending::LinkEngine;
 use crate::net::transport::{Tls, now, now_ns, seed};
 use crate::runtime::client_ids;
 use crate::runtime::events::{Events, Seen, Watch};
+use crate::runtime::threads::Threads;
 use crate::runtime::timer::{Alarm, keep_time};
 use crate::runtime::wait::Waiters;
 
@@ -76,7 +76,7 @@ pub(crate) struct Shell<W: Publish> {
     pub(crate) config: Arc<Config>,
     pub(crate) waiters: Waiters,
     locked: Mutex<Locked<W>>,
-    runtime: Handle,
+    threads: Arc<Threads>,
     links: Mutex<FxHashMap<LinkId, Connected>>,
     tasks: Mutex<JoinSet<()>>,
     watch: Watch,
@@ -120,7 +120,7 @@ impl<W: Publish> Shell<W> {
     pub(crate) fn start(
         mut config: Config,
         role: Role,
-        runtime: &Handle,
+        threads: &Arc<Threads>,
         events: Option<Arc<Events>>,
         engine: impl FnOnce(Arc<Config>, u64) -> Engine<W>,
     ) -> Result<Arc<Shell<W>>, Error> {
@@ -143,7 +143,7 @@ impl<W: Publish> Shell<W> {
             // Callers hold what they work on, and the next response is received, while as much as this is fetched ahead.
             buffers: Buffers::new(config.prefetch_max_bytes.saturating_mul(2)),
             config,
-            runtime: runtime.clone(),
+            threads: Arc::clone(threads),
             links: Mutex::default(),
             tasks: Mutex::default(),
             waiters: Waiters::default(),
@@ -152,7 +152,7 @@ impl<W: Publish> Shell<W> {
             timer: Notify::new(),
         });
         let ticking = Arc::clone(&shell).tick();
-        shell.tasks.lock().spawn_on(ticking, runtime);
+        shell.tasks.lock().spawn_on(ticking, threads.next());
         Ok(shell)
     }
 
@@ -177,7 +177,7 @@ impl<W: Publish> Shell<W> {
         while tasks.try_join_next().is_some() {}
         // The tasks are locked, so that a close after this finds the new task among them.
         if self.locked.lock().engine.closed().is_none() {
-            tasks.spawn_blocking_on(work, &self.runtime);
+            tasks.spawn_blocking_on(work, self.threads.first());
         }
     }
 
@@ -324,7 +324,7 @@ impl<W: Publish> Shell<W> {
             self.links.lock().remove(&id);
             return;
         }
-        let handle = tasks.spawn_on(task, &self.runtime);
+        let handle = tasks.spawn_on(task, self.threads.next());
         drop(tasks);
         match self.links.lock().get_mut(&id) {
             Some(connected) => connected.task = Some(handle),

@@ -30,10 +30,9 @@ use ottla_client::verbs::cluster::DescribeCluster;
 use ottla_client::verbs::topics::ListTopics;
 use ottla_client::{
     Admin, Chunk, Config, Consumer, Decode, Error, Fetched, Kind, NoHeaders, Producer, Role, Row,
-    Start,
+    Start, Threads,
 };
 use ottla_columnar::{Columns, FetchedPartition, Memory};
-use tokio::runtime::Handle;
 use tokio::task::JoinSet;
 
 use self::broker::Hostile;
@@ -169,8 +168,8 @@ async fn bounded<T>(
 }
 
 async fn produce(bootstrap: &str, seed: u64) {
-    let runtime = Handle::current();
-    let producer = Producer::new(settings(Role::Producer, bootstrap, seed), &runtime, None);
+    let threads = Threads::current();
+    let producer = Producer::new(settings(Role::Producer, bootstrap, seed), &threads, None);
     let producer = producer.unwrap();
     for round in 0..3_u8 {
         let value = [round; 64];
@@ -191,11 +190,11 @@ async fn produce(bootstrap: &str, seed: u64) {
 
 async fn consume(bootstrap: &str, seed: u64) {
     let decode = Decoder(Memory::new(1 << 20, Vec::with_capacity));
-    let runtime = Handle::current();
+    let threads = Threads::current();
     let consumer = Consumer::new(
         settings(Role::Consumer, bootstrap, seed),
         decode,
-        &runtime,
+        &threads,
         None,
     );
     let consumer = consumer.unwrap();
@@ -211,8 +210,8 @@ async fn consume(bootstrap: &str, seed: u64) {
 }
 
 async fn administer(bootstrap: &str, seed: u64) {
-    let runtime = Handle::current();
-    let admin = Admin::new(settings(Role::Admin, bootstrap, seed), &runtime, None).unwrap();
+    let threads = Threads::current();
+    let admin = Admin::new(settings(Role::Admin, bootstrap, seed), &threads, None).unwrap();
     bounded(
         "describe_cluster",
         CALL,

@@ -37,7 +37,7 @@ impl AdminCore {
         properties: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         let config = options::parse(Role::Admin, bootstrap_servers, config, properties)?;
-        let client = Client::new(config, runtime::handle()?, events::queue(py)?)
+        let client = Client::new(config, runtime::threads()?, events::queue(py)?)
             .map_err(|error| errors::to_python(py, &error))?;
         Ok(AdminCore {
             client: Opened::new(client),

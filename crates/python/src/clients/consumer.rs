@@ -93,7 +93,7 @@ impl ConsumerCore {
         }
         let topics = topics.map_or(Ok(Vec::new()), names)?;
         let decoder = Decoder::new(&config);
-        let client = Client::new(config, decoder, runtime::handle()?, events::queue(py)?)
+        let client = Client::new(config, decoder, runtime::threads()?, events::queue(py)?)
             .map_err(|error| errors::to_python(py, &error))?;
         let topics = topics.iter().map(|topic| topic.as_str().into());
         if client.config().group_id.is_none() {

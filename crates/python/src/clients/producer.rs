@@ -142,7 +142,7 @@ impl ProducerCore {
         properties: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         let (config, partitioner) = options::parse_producer(bootstrap_servers, config, properties)?;
-        let client = Client::new(config, runtime::handle()?, events::queue(py)?)
+        let client = Client::new(config, runtime::threads()?, events::queue(py)?)
             .map_err(|error| errors::to_python(py, &error))?;
         let client = Opened::new(client);
         lifecycle::remember(&client)?;

@@ -65,7 +65,7 @@ impl ShareConsumerCore {
     ) -> PyResult<Self> {
         let config = options::parse(Role::ShareConsumer, bootstrap_servers, config, properties)?;
         let decoder = Decoder::for_shares(&config);
-        let client = Client::new(config, decoder, runtime::handle()?, events::queue(py)?)
+        let client = Client::new(config, decoder, runtime::threads()?, events::queue(py)?)
             .map_err(|error| errors::to_python(py, &error))?;
         let core = ShareConsumerCore {
             client: Opened::new(client),

@@ -245,9 +245,9 @@ async fn records_whose_decoder_panics_beside_the_poll_come_again_at_once() {
         let pairs = [("bootstrap.servers", &*servers)];
         Config::parse(role, pairs.into_iter().chain(more.iter().copied())).unwrap()
     };
-    let runtime = Handle::current();
+    let threads = Threads::current();
     let config = settings(Role::ShareConsumer, &[("group.id", "g")]);
-    let consumer = ShareConsumer::new(config, Panics::default(), &runtime, None).unwrap();
+    let consumer = ShareConsumer::new(config, Panics::default(), &threads, None).unwrap();
     consumer.poll_briefly();
     consumer.subscribe(["t".into()].into()).unwrap();
     // The group begins at the end of the log once the member has joined and asked.
@@ -260,7 +260,7 @@ async fn records_whose_decoder_panics_beside_the_poll_come_again_at_once() {
     let polled = consumer.poll(Duration::from_secs(1), None).await;
     assert!(polled.unwrap().is_empty());
     let config = settings(Role::Producer, &[("compression.type", "lz4")]);
-    let producer = Producer::new(config, &runtime, None).unwrap();
+    let producer = Producer::new(config, &threads, None).unwrap();
     let value = vec![b'v'; 1000];
     let row = Row::new(None, Some(&value));
     producer.send("t", &row, Some(SOON)).await.unwrap();
