@@ -4,6 +4,7 @@
 //!   producer · consumer · share · admin    handles; each wait names the changes that end it
 //!        │
 //!      driver ──▶ shell              the engine behind its lock, and what follows from it
+//!                   ├── threads      those that do the I/O, each with a runtime
 //!                   ├── wait         waiting calls, each woken by its own change
 //!                   ├── events       what happened, for whoever watches
 //!                   ├── timer        a task that handles the engine's timeouts

@@ -45,6 +45,7 @@
 //! | file | its reason |
 //! |---|---|
 //! | `denial` | when OFFSET_OUT_OF_RANGE counts as proof |
+//! | `reads` | which topics were read under one name, and how far |
 //! | `replica` | which replica of a partition is read |
 //! | `epochs` | which leader wrote what was read |
 //! | `position` | one partition's state |
