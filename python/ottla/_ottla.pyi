@@ -363,6 +363,17 @@ class PollingConsumer:
         """
 
 @final
+class FutureOutbox:
+    """Queues records for an outbox, with futures that the outbox settles."""
+    def __new__(cls, outbox: Outbox, loop: Any) -> Self: ...
+    def add(self, topic: Any, value: Any, key: Any, partition: int) -> Any:
+        """Queue a record, if this is the loop."""
+    def is_here(self) -> bool:
+        """Whether this is the thread of the loop, and it runs."""
+    def queue(self, future: Any, topic: Any, value: Any, key: Any, partition: int, timestamp: int) -> bool:
+        """Queue a record that a future of the running loop is made for."""
+
+@final
 class Outbox:
     """All records of a producer that have no delivery report, and the reports that no poll has called.
 

@@ -2,6 +2,7 @@
 //! Options, checks and rare calls are in `python/ottla/compat/confluent_kafka`.
 
 pub(crate) mod consumer;
+pub(crate) mod futures;
 pub(crate) mod inbox;
 pub(crate) mod message;
 pub(crate) mod outbox;

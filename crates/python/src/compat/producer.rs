@@ -11,7 +11,7 @@ use pyo3::{PyTraverseError, PyVisit};
 
 use crate::bridge::calls;
 use crate::bridge::calls::Guarded;
-use crate::compat::outbox::{Outbox, Queued};
+use crate::compat::outbox::{Outbox, Queued, Report};
 
 /// The compiled half of `Producer`: what is called for each record.
 #[pyclass(frozen, subclass, module = "ottla._ottla", weakref)]
@@ -23,8 +23,25 @@ impl ReportingProducer {
     fn outbox(&self) -> PyResult<&Outbox> {
         let found = self.outbox.get().map(Py::get);
         let open = found.filter(|outbox| !outbox.is_closed());
-        open.ok_or_else(|| PyRuntimeError::new_err("Producer has been closed"))
+        open.ok_or_else(closed)
     }
+}
+
+/// The error of a call of a closed producer.
+pub(crate) fn closed() -> PyErr {
+    PyRuntimeError::new_err("Producer has been closed")
+}
+
+/// A KafkaException for a KafkaError.
+pub(crate) fn exception(py: Python<'_>, error: Py<PyAny>) -> PyResult<Bound<'_, PyAny>> {
+    static EXCEPTION: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let class = calls::class(
+        &EXCEPTION,
+        py,
+        "ottla.compat.confluent_kafka.errors",
+        "KafkaException",
+    )?;
+    class.guarded_call((error,))
 }
 
 #[pymethods]
@@ -75,30 +92,21 @@ impl ReportingProducer {
         timestamp: i64,
         headers: Option<Bound<'py, PyAny>>,
     ) -> PyResult<()> {
-        static EXCEPTION: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
         let outbox = self.outbox()?;
-        let called = on_delivery.or(callback);
+        let report = Report::to_callback(on_delivery.or(callback).map(Bound::unbind));
         match outbox.queue(
             py,
             topic,
             value,
             key,
             partition,
-            called,
+            report,
             timestamp,
             headers.as_ref(),
         )? {
             Queued::Yes => Ok(()),
             Queued::Full => Err(PyBufferError::new_err("Local: Queue full")),
-            Queued::No(error) => {
-                let class = calls::class(
-                    &EXCEPTION,
-                    py,
-                    "ottla.compat.confluent_kafka.errors",
-                    "KafkaException",
-                )?;
-                Err(PyErr::from_value(class.guarded_call((error,))?))
-            }
+            Queued::No(error) => Err(PyErr::from_value(exception(py, error)?)),
         }
     }
 
