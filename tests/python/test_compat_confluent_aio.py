@@ -116,8 +116,7 @@ def test_reports_that_come_after_the_end_of_the_loop_are_served(servers):
     program = """
 import threading
 async def write():
-    producer = AIOProducer(servers | {"linger.ms": 60_000})
-    await producer.list_topics("t", 30)
+    producer = AIOProducer(servers | {"linger.ms": 2000})
     return producer, await producer.produce("t", b"x")
 for is_on_its_thread in True, False:
     producer, future = asyncio.run(write())
@@ -149,6 +148,36 @@ async def main():
 asyncio.run(main())
 """
     assert printed(program, servers) == [*["TypeError 0"] * 3, "True True True", "MSG_SIZE_TOO_LARGE 0 b'x'"]
+
+
+def test_the_garbage_collector_sees_each_future_that_can_be_part_of_a_cycle(servers):
+    """Those of delivered records it does not have to visit."""
+    program = """
+async def main():
+    producer = AIOProducer(servers | {"linger.ms": 60_000})
+    await producer.list_topics("t", 30)
+    delivered, cancelled = [await producer.produce("t", b"x") for _ in range(2)]
+    cancelled.cancel()
+    await producer.flush(30)
+    purged = await producer.produce("t", b"x")
+    await producer.purge()
+    refused = await producer.produce("t", b"x" * 2_000_000)
+    left = await producer.produce("t", b"x")
+    print(delivered.result().value(), cancelled.cancelled(), *[f.exception().args[0].name() for f in (purged, refused)])
+    print(*[gc.is_tracked(future) for future in (delivered, cancelled, purged, refused, left)])
+    del producer
+    deadline = time.monotonic() + 30
+    while not gc.is_tracked(left) and time.monotonic() < deadline:
+        gc.collect()
+        await asyncio.sleep(0.05)
+    print(left.done(), gc.is_tracked(left))
+asyncio.run(main())
+"""
+    assert printed(program, servers) == [
+        "b'x' True _PURGE_INFLIGHT MSG_SIZE_TOO_LARGE",
+        "False True True True False",
+        "False True",
+    ]
 
 
 def test_another_loop_may_use_the_producer(servers):
