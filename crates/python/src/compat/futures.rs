@@ -172,7 +172,6 @@ impl FutureOutbox {
     ///
     /// Returns:
     ///     False if the queue is full.
-    #[expect(clippy::too_many_arguments, reason = "they are the parts of a record")]
     fn queue<'py>(
         &self,
         future: &Bound<'py, PyAny>,
