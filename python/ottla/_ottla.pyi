@@ -375,7 +375,7 @@ class FutureOutbox:
         """Queue a record, if this is the loop.
 
         Returns:
-            The future of the delivered message, or of a KafkaException; None if another loop runs, or the queue is full.
+            The future of the delivered message, or of a KafkaException; None if another loop runs or the queue is full.
         """
     def is_here(self) -> bool:
         """Whether this is the thread of the loop, and it runs."""

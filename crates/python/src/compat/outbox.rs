@@ -19,8 +19,8 @@ use crate::bridge::operation::CompletionQueue;
 use crate::bridge::runtime::{self, Native};
 use crate::bridge::{calls, errors};
 use crate::clients::producer::ProducerCore;
-use crate::compat::futures::RecordFuture;
 use crate::compat::message::{CREATE_TIME, Fields, Message, NO_OFFSET};
+use crate::compat::record_future::RecordFuture;
 use crate::sending::outgoing::Outgoing;
 use crate::values::numbers::{PartitionNumber, Timeout, seconds};
 

@@ -5,12 +5,11 @@ use std::sync::OnceLock;
 use pyo3::exceptions::{PyBufferError, PyRuntimeError};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyFloat, PyInt, PyTuple};
 use pyo3::{PyTraverseError, PyVisit};
 
-use crate::bridge::calls;
 use crate::bridge::calls::Guarded;
+use crate::compat::exceptions::{closed, exception};
 use crate::compat::outbox::{Outbox, Queued, Report};
 
 /// The compiled half of `Producer`: what is called for each record.
@@ -25,23 +24,6 @@ impl ReportingProducer {
         let open = found.filter(|outbox| !outbox.is_closed());
         open.ok_or_else(closed)
     }
-}
-
-/// The error of a call of a closed producer.
-pub(crate) fn closed() -> PyErr {
-    PyRuntimeError::new_err("Producer has been closed")
-}
-
-/// A KafkaException for a KafkaError.
-pub(crate) fn exception(py: Python<'_>, error: Py<PyAny>) -> PyResult<Bound<'_, PyAny>> {
-    static EXCEPTION: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    let class = calls::class(
-        &EXCEPTION,
-        py,
-        "ottla.compat.confluent_kafka.errors",
-        "KafkaException",
-    )?;
-    class.guarded_call((error,))
 }
 
 #[pymethods]
