@@ -363,6 +363,30 @@ class PollingConsumer:
         """
 
 @final
+class FutureOutbox:
+    """Queues records for an outbox, with futures that the outbox settles.
+
+    Args:
+        outbox: The outbox, whose reports are served on this thread.
+        loop: The loop that runs on this thread.
+    """
+    def __new__(cls, outbox: Outbox, loop: Any) -> Self: ...
+    def add(self, topic: Any, value: Any, key: Any, partition: int) -> Any:
+        """Queue a record, if this is the loop.
+
+        Returns:
+            The future of the delivered message, or of a KafkaException; None if another loop runs or the queue is full.
+        """
+    def is_here(self) -> bool:
+        """Whether this is the thread of the loop, and it runs."""
+    def queue(self, future: Any, topic: Any, value: Any, key: Any, partition: int, timestamp: int) -> bool:
+        """Queue a record that a future of the running loop is made for. If that fails, the future gets the exception.
+
+        Returns:
+            False if the queue is full.
+        """
+
+@final
 class Outbox:
     """All records of a producer that have no delivery report, and the reports that no poll has called.
 

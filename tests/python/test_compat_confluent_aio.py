@@ -96,7 +96,8 @@ async def main():
     async with AIOProducer(servers | {"linger.ms": 50}) as producer:
         loop = asyncio.get_running_loop()
         await producer.list_topics("t", 30)
-        future = await producer.produce("t", b"x")
+        future, cancelled = await producer.produce("t", b"x"), await producer.produce("t", b"y")
+        cancelled.cancel()
         threads = []
         future.add_done_callback(lambda _: threads.append(threading.get_ident()))
         # The loop stands still: it cannot serve the report itself.
@@ -105,10 +106,77 @@ async def main():
         thread.join()
         print(future.done(), (await asyncio.wait_for(future, 30)).value())
         await asyncio.sleep(0)
-        print(threads == [threading.get_ident()])
+        print(threads == [threading.get_ident()], cancelled.cancelled())
 asyncio.run(main())
 """
-    assert printed(program, servers) == ["False b'x'", "True"]
+    assert printed(program, servers) == ["False b'x'", "True True"]
+
+
+def test_reports_that_come_after_the_end_of_the_loop_are_served(servers):
+    program = """
+import threading
+async def write():
+    producer = AIOProducer(servers | {"linger.ms": 2000})
+    return producer, await producer.produce("t", b"x")
+for is_on_its_thread in True, False:
+    producer, future = asyncio.run(write())
+    left = []
+    thread = threading.Thread(target=lambda: left.append(producer._producer.flush(30)))
+    if is_on_its_thread:
+        thread.run()
+    else:
+        thread.start()
+        thread.join()
+    print(left, future.done())
+    asyncio.run(producer.close())
+"""
+    assert printed(program, servers) == ["[0] True", "[0] False"]
+
+
+def test_futures_are_those_of_asyncio_and_errors_come_with_the_await(servers):
+    program = """
+async def main():
+    async with AIOProducer(servers | {"message.max.bytes": 1000}) as producer:
+        for wrong in producer.produce("t", {}), producer.produce(1), producer.produce("t", partition="0"):
+            try:
+                await wrong
+            except TypeError as error:
+                print(type(error).__name__, len(producer))
+        delivered, failed = await producer.produce("t", b"x"), await producer.produce("t", b"x" * 2000)
+        print(type(delivered) is asyncio.Future, delivered.get_loop() is asyncio.get_running_loop(), failed.done())
+        print(failed.exception().args[0].name(), await producer.flush(30), delivered.result().value())
+asyncio.run(main())
+"""
+    assert printed(program, servers) == [*["TypeError 0"] * 3, "True True True", "MSG_SIZE_TOO_LARGE 0 b'x'"]
+
+
+def test_the_garbage_collector_sees_each_future_that_can_be_part_of_a_cycle(servers):
+    """Those of delivered records it does not have to visit."""
+    program = """
+async def main():
+    producer = AIOProducer(servers | {"linger.ms": 5000})
+    delivered, cancelled = [await producer.produce("t", b"x") for _ in range(2)]
+    cancelled.cancel()
+    await producer.flush(30)
+    purged = await producer.produce("t", b"x")
+    await producer.purge()
+    refused = await producer.produce("t", b"x" * 2_000_000)
+    left = await producer.produce("t", b"x")
+    print(delivered.result().value(), cancelled.cancelled(), *[f.exception().args[0].name() for f in (purged, refused)])
+    print(*[gc.is_tracked(future) for future in (delivered, cancelled, purged, refused, left)])
+    del producer
+    deadline = time.monotonic() + 30
+    while not gc.is_tracked(left) and time.monotonic() < deadline:
+        gc.collect()
+        await asyncio.sleep(0.05)
+    print(left.done(), gc.is_tracked(left))
+asyncio.run(main())
+"""
+    assert printed(program, servers) == [
+        "b'x' True _PURGE_INFLIGHT MSG_SIZE_TOO_LARGE",
+        "False True True True False",
+        "False True",
+    ]
 
 
 def test_another_loop_may_use_the_producer(servers):

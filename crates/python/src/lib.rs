@@ -47,6 +47,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<clients::consumer::Run>()?;
     module.add_class::<clients::consumer::SyncConsumer>()?;
     module.add_class::<compat::consumer::PollingConsumer>()?;
+    module.add_class::<compat::futures::FutureOutbox>()?;
     module.add_class::<compat::inbox::Inbox>()?;
     module.add_class::<compat::message::Message>()?;
     module.add_class::<compat::outbox::Outbox>()?;

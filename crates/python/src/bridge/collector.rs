@@ -17,8 +17,19 @@ pub(crate) fn untracked<T: PyClass>(
     Ok(object)
 }
 
-/// Let the cycle collector look at an object from now on.
-pub(crate) fn track<T: PyClass>(object: &Bound<'_, T>) {
+/// Let the cycle collector look no longer at an object of any class. What is true of [`untracked`] must be true of it.
+pub(crate) fn untrack(object: &Bound<'_, PyAny>) {
+    let object = object.as_ptr();
+    // SAFETY: the object is alive, and has the collector's header if it is tracked.
+    unsafe {
+        if ffi::PyObject_GC_IsTracked(object) != 0 {
+            ffi::PyObject_GC_UnTrack(object.cast());
+        }
+    }
+}
+
+/// Let the cycle collector look at an object from now on, which [`untracked`] made or [`untrack`] took.
+pub(crate) fn track<T>(object: &Bound<'_, T>) {
     let object = object.as_ptr();
     // SAFETY: the object is alive and was made with the collector's header; it is not tracked twice.
     unsafe {

@@ -2,7 +2,10 @@
 //! Options, checks and rare calls are in `python/ottla/compat/confluent_kafka`.
 
 pub(crate) mod consumer;
+pub(crate) mod exceptions;
+pub(crate) mod futures;
 pub(crate) mod inbox;
 pub(crate) mod message;
 pub(crate) mod outbox;
 pub(crate) mod producer;
+pub(crate) mod record_future;

@@ -20,6 +20,7 @@ use crate::bridge::runtime::{self, Native};
 use crate::bridge::{calls, errors};
 use crate::clients::producer::ProducerCore;
 use crate::compat::message::{CREATE_TIME, Fields, Message, NO_OFFSET};
+use crate::compat::record_future::RecordFuture;
 use crate::sending::outgoing::Outgoing;
 use crate::values::numbers::{PartitionNumber, Timeout, seconds};
 
@@ -78,9 +79,30 @@ struct Content {
 struct Entry {
     topic: Py<PyString>,
     record: Outgoing,
-    callback: Option<Py<PyAny>>,
+    report: Report,
     made: Instant,
     size: usize,
+}
+
+/// What gets the report of a record.
+pub(crate) enum Report {
+    Nobody,
+    /// Called as f(error, message).
+    Callback(Py<PyAny>),
+    Future(RecordFuture),
+}
+
+impl Report {
+    pub(crate) fn to_callback(callback: Option<Py<PyAny>>) -> Self {
+        callback.map_or(Report::Nobody, Report::Callback)
+    }
+
+    /// No report comes.
+    fn leave(&self, py: Python<'_>) {
+        if let Report::Future(future) = self {
+            future.leave(py);
+        }
+    }
 }
 
 enum Outcome {
@@ -143,6 +165,7 @@ impl Entry {
         py: Python<'py>,
         outcome: &Outcome,
         error: Option<Py<PyAny>>,
+        now: Instant,
     ) -> PyResult<Bound<'py, Message>> {
         let (partition, offset, timestamp) = match outcome {
             Outcome::Delivered(Ok(written)) => {
@@ -164,7 +187,7 @@ impl Entry {
             headers: None,
             error,
             timestamp: (if timestamp == 0 { 0 } else { CREATE_TIME }, timestamp),
-            latency: self.made.elapsed().as_secs_f64(),
+            latency: now.saturating_duration_since(self.made).as_secs_f64(),
             leader_epoch: -1,
             delivery_count: -1,
         };
@@ -362,7 +385,7 @@ impl Outbox {
         value: Option<Bound<'py, PyAny>>,
         key: Option<Bound<'py, PyAny>>,
         partition: i32,
-        callback: Option<Bound<'py, PyAny>>,
+        report: Report,
         timestamp: i64,
         headers: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Queued> {
@@ -387,11 +410,16 @@ impl Outbox {
                 .error(py)
                 .map(Self::refused);
         }
-        let callback = callback.map(Bound::unbind);
+        let report = match report {
+            Report::Nobody => {
+                Report::to_callback(self.on_delivery.as_ref().map(|it| it.clone_ref(py)))
+            }
+            own => own,
+        };
         let entry = Entry {
             topic: topic.clone().unbind(),
             record,
-            callback: callback.or_else(|| self.on_delivery.as_ref().map(|it| it.clone_ref(py))),
+            report,
             made: Instant::now(),
             size,
         };
@@ -430,6 +458,22 @@ impl Outbox {
 
     fn refused(error: Option<Py<PyAny>>) -> Queued {
         error.map_or(Queued::Full, Queued::No)
+    }
+}
+
+impl Drop for Outbox {
+    fn drop(&mut self) {
+        // In a forked child the lock may be held by a thread that is gone.
+        let Ok(shared) = self.shared.get() else {
+            return;
+        };
+        Python::attach(|py| {
+            let content = shared.content.lock();
+            let sent = content.sent.values().flatten().map(|(entry, _)| entry);
+            let results = content.results.iter().map(|(entry, _)| entry);
+            let left = sent.chain(content.unsent.values().flatten()).chain(results);
+            left.for_each(|entry| entry.report.leave(py));
+        });
     }
 }
 
@@ -493,7 +537,7 @@ impl Outbox {
             value,
             key,
             partition,
-            on_delivery,
+            Report::to_callback(on_delivery.map(Bound::unbind)),
             0,
             headers.as_ref(),
         )? {
@@ -521,7 +565,7 @@ impl Outbox {
         if shared.client.is_none() {
             shared.expire(&mut shared.content.lock());
         }
-        let mut served = 0;
+        let (mut served, now) = (0, Instant::now());
         loop {
             // The guard goes before the callback is called.
             let taken = shared.content.lock().take_result();
@@ -529,16 +573,24 @@ impl Outbox {
                 return Ok(served);
             };
             served += 1;
-            let Some(callback) = entry.callback.take() else {
+            let report = std::mem::replace(&mut entry.report, Report::Nobody);
+            if matches!(report, Report::Nobody) {
                 continue;
-            };
+            }
             let error = outcome.error(py)?;
             if error.is_none() && self.errors_only {
+                report.leave(py);
                 continue;
             }
             let reported = error.as_ref().map(|error| error.clone_ref(py));
-            let message = entry.into_message(py, &outcome, error)?;
-            callback.bind(py).guarded_call((reported, message))?;
+            let message = entry.into_message(py, &outcome, error, now)?;
+            match report {
+                Report::Nobody => {}
+                Report::Callback(callback) => {
+                    callback.bind(py).guarded_call((reported, message))?;
+                }
+                Report::Future(future) => future.settle(py, reported, message)?,
+            }
         }
     }
 

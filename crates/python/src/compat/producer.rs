@@ -5,13 +5,12 @@ use std::sync::OnceLock;
 use pyo3::exceptions::{PyBufferError, PyRuntimeError};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyFloat, PyInt, PyTuple};
 use pyo3::{PyTraverseError, PyVisit};
 
-use crate::bridge::calls;
 use crate::bridge::calls::Guarded;
-use crate::compat::outbox::{Outbox, Queued};
+use crate::compat::exceptions::{closed, exception};
+use crate::compat::outbox::{Outbox, Queued, Report};
 
 /// The compiled half of `Producer`: what is called for each record.
 #[pyclass(frozen, subclass, module = "ottla._ottla", weakref)]
@@ -23,7 +22,7 @@ impl ReportingProducer {
     fn outbox(&self) -> PyResult<&Outbox> {
         let found = self.outbox.get().map(Py::get);
         let open = found.filter(|outbox| !outbox.is_closed());
-        open.ok_or_else(|| PyRuntimeError::new_err("Producer has been closed"))
+        open.ok_or_else(closed)
     }
 }
 
@@ -75,30 +74,21 @@ impl ReportingProducer {
         timestamp: i64,
         headers: Option<Bound<'py, PyAny>>,
     ) -> PyResult<()> {
-        static EXCEPTION: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
         let outbox = self.outbox()?;
-        let called = on_delivery.or(callback);
+        let report = Report::to_callback(on_delivery.or(callback).map(Bound::unbind));
         match outbox.queue(
             py,
             topic,
             value,
             key,
             partition,
-            called,
+            report,
             timestamp,
             headers.as_ref(),
         )? {
             Queued::Yes => Ok(()),
             Queued::Full => Err(PyBufferError::new_err("Local: Queue full")),
-            Queued::No(error) => {
-                let class = calls::class(
-                    &EXCEPTION,
-                    py,
-                    "ottla.compat.confluent_kafka.errors",
-                    "KafkaException",
-                )?;
-                Err(PyErr::from_value(class.guarded_call((error,))?))
-            }
+            Queued::No(error) => Err(PyErr::from_value(exception(py, error)?)),
         }
     }
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import time
-from threading import get_ident
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla import _ottla
-from ottla.compat.confluent_kafka.aio.reports import Reports, Result
+from ottla.compat.confluent_kafka.aio.reports import Reports
 from ottla.compat.confluent_kafka.callbacks import SLICE, deadline_of
-from ottla.compat.confluent_kafka.errors import KafkaException, code
+from ottla.compat.confluent_kafka.errors import KafkaException
 from ottla.compat.confluent_kafka.outbox import delivery_error
 from ottla.compat.confluent_kafka.producer import Producer
 
@@ -39,21 +38,24 @@ class _Straight:
     ottla's, such as a mock in the tests of a program, the class works as it does without ottla.
     """
 
-    # What queues a record at once: None if the producer is closed or not ottla's, or while records wait for space.
-    __add: Callable[..., Any] | None = None
+    # Queues a record at once, and returns its future: None if the producer is closed or not ottla's, or while records
+    # wait for space.
+    __add: Callable[..., asyncio.Future[Any] | None] | None = None
     __reports: Reports | None = None
+    __futures: _ottla.FutureOutbox
     __state: State
     _is_closed: bool
 
     def __init__(self, producer_conf: dict[str, Any], *args: Any, **named: Any) -> None:
         super().__init__(producer_conf, *args, **named)  # type: ignore[call-arg]
-        self.__loop, self.__thread = asyncio.get_running_loop(), get_ident()
         producer: Any = self._producer  # type: ignore[attr-defined]
         if not isinstance(producer, Producer):
             return
         state = self.__state = producer._ottla_state()
-        self.__reports = Reports(self.__loop, state.outbox)
-        self.__add = state.outbox.add
+        loop = asyncio.get_running_loop()
+        self.__reports = Reports(loop, state.outbox)
+        self.__futures = _ottla.FutureOutbox(state.outbox, loop)
+        self.__add = self.__futures.add
         self.__left = _TURN
         # Tasks whose records wait for space, in their order.
         self.__line, self.__waiting = asyncio.Lock(), 0
@@ -80,20 +82,14 @@ class _Straight:
             NotImplementedError: There are headers.
             RuntimeError: The producer is closed.
         """
-        add, loop, thread = self.__add, self.__loop, self.__thread
-        if add is None or named or get_ident() != thread or not loop.is_running():
+        add = self.__add
+        future = None if add is None or named else add(topic, value, key, partition)
+        if future is None:
             return await self.__produce(topic, value, key, *args, partition=partition, **named)
-        result = Result(loop=loop)
-        result.thread = thread
-        failed = add(topic, value, key, partition, result, None)
-        if failed is not None:
-            if failed == code("_QUEUE_FULL"):
-                return await self.__produce(topic, value, key, partition=partition)
-            result.set_exception(KafkaException(failed))
         self.__left -= 1
         if not self.__left:
             await self.__turn()
-        return result
+        return future
 
     async def __produce(
         self, topic: Any, value: Any, key: Any, *args: Any, partition: Any, timestamp: Any = 0, **named: Any
@@ -107,12 +103,11 @@ class _Straight:
             return await super().produce(topic, value, key, *args, **named)  # type: ignore[misc,no-any-return]
         if "headers" in named:
             raise NotImplementedError(_NO_HEADERS)
-        result = Result(loop=asyncio.get_running_loop())
-        result.thread = get_ident()
-        record = (result, topic, value, key, partition, timestamp)
+        future: asyncio.Future[Any] = asyncio.Future(loop=asyncio.get_running_loop())
+        record = (future, topic, value, key, partition, timestamp)
         if not self.__is_here():
             await self.__wait_for_space(record)
-            return result
+            return future
         self.__add = None
         self.__waiting += 1
         try:
@@ -121,34 +116,20 @@ class _Straight:
         finally:
             self.__waiting -= 1
             if not self.__waiting and not self._is_closed:
-                self.__add = self.__state.outbox.add
-        return result
+                self.__add = self.__futures.add
+        return future
 
     def __is_here(self) -> bool:
         """Whether this is the loop in which the producer was made, which serves its reports."""
-        return self.__reports is not None and get_ident() == self.__thread and self.__loop.is_running()
+        return self.__reports is not None and self.__futures.is_here()
 
-    async def __wait_for_space(self, record: tuple[Result, Any, Any, Any, Any, Any]) -> None:
+    async def __wait_for_space(self, record: tuple[asyncio.Future[Any], Any, Any, Any, Any, Any]) -> None:
         """Queue a record as soon as there is space."""
         deadline = time.monotonic() + self.__state.timeout
-        while not self.__is_queued(*record):
+        while not self.__futures.queue(*record):
             if not await self.__wait(deadline):
                 record[0].set_exception(KafkaException(delivery_error("_QUEUE_FULL")))
                 return
-
-    def __is_queued(self, result: Result, topic: Any, value: Any, key: Any, partition: Any, timestamp: Any) -> bool:
-        """Queue a record, or settle its result if that fails.
-
-        Returns: False if the queue is full.
-        """
-        producer: Any = self._producer  # type: ignore[attr-defined]
-        try:
-            producer.produce(topic, value, key, partition, on_delivery=result, timestamp=timestamp)
-        except BufferError:
-            return False
-        except KafkaException as error:
-            result.set_exception(error)
-        return True
 
     async def __turn(self) -> None:
         """Let other tasks run, and serve reports and events."""

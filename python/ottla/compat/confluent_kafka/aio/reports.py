@@ -1,4 +1,4 @@
-"""Delivery reports of a producer for asyncio: futures, and the loop that settles them."""
+"""Delivery reports of a producer for asyncio: the loop that serves them, and futures that another thread settles."""
 
 from __future__ import annotations
 
@@ -6,40 +6,28 @@ import asyncio
 import contextlib
 import weakref
 from collections.abc import Callable
-from threading import get_ident
 from typing import Any
 
 from ottla import _ottla
 from ottla.aio._completions import watch_by_thread
 from ottla.compat.confluent_kafka.callbacks import LONG_SLICE
-from ottla.compat.confluent_kafka.errors import KafkaError, KafkaException
+from ottla.compat.confluent_kafka.errors import KafkaException
 from ottla.compat.confluent_kafka.outbox import LEAST
 
 
-class Result(asyncio.Future[Any]):
-    """The result of a record. It is the record's delivery callback, too: no other object is made for the record.
+def settle_on_loop(future: asyncio.Future[Any], error: KafkaException | None, message: Any) -> None:
+    """Settle a future from another thread than its loop's, such as that of a call that waits for a transaction."""
+    with contextlib.suppress(RuntimeError):  # The loop is closed: nothing waits for the result.
+        future.get_loop().call_soon_threadsafe(_settle, future, error, message)
 
-    Attributes:
-        thread: The thread of the future's loop. (Python 3.11 makes a system call to look for the running loop.)
-    """
 
-    __slots__ = ("thread",)
-    thread: int
-
-    def __call__(self, error: KafkaError | None, message: Any) -> None:
-        """Settle the future, on the thread of its loop."""
-        if get_ident() != self.thread:
-            # A call that waits on another thread, such as commit_transaction, serves reports there.
-            with contextlib.suppress(RuntimeError):  # The loop is closed: nothing waits for the result.
-                self._loop.call_soon_threadsafe(self, error, message)
-            return
-        try:
-            if error is None:
-                self.set_result(message)
-            else:
-                self.set_exception(KafkaException(error))
-        except asyncio.InvalidStateError:  # The program cancelled it.
-            pass
+def _settle(future: asyncio.Future[Any], error: KafkaException | None, message: Any) -> None:
+    if future.done():  # The program cancelled it.
+        return
+    if error is None:
+        future.set_result(message)
+    else:
+        future.set_exception(error)
 
 
 class Reports:
