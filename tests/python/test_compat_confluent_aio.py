@@ -89,6 +89,22 @@ asyncio.run(main())
     assert printed(program, servers) == ["(1, 1234)", "1 0 0", "1"]
 
 
+def test_a_flush_does_not_wait_for_the_batch_of_a_topic_that_was_not_known(servers):
+    program = """
+from confluent_kafka import Producer
+lingers = servers | {"linger.ms": 60_000}
+producer = Producer(lingers)
+producer.produce("t", b"x")
+print(producer.flush(30), producer.close())
+async def main():
+    async with AIOProducer(lingers) as producer:
+        future = await producer.produce("t", b"x")
+        print(await producer.flush(30), future.result().value())
+asyncio.run(main())
+"""
+    assert printed(program, servers) == ["0 True", "0 b'x'"]
+
+
 def test_reports_that_another_thread_serves_settle_on_the_loop(servers):
     program = """
 import threading

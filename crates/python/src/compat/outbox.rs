@@ -516,6 +516,12 @@ impl Outbox {
         self.count()
     }
 
+    /// Whether records wait until their topic is known: a flush that begins now does not send them.
+    fn has_unsent(&self) -> PyResult<bool> {
+        let shared = self.shared.get()?;
+        Ok(!shared.content.lock().unsent.is_empty())
+    }
+
     /// Queue a record.
     ///
     /// It returns the KafkaError of one that cannot be queued.

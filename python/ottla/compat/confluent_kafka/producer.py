@@ -6,7 +6,7 @@ import time
 from typing import Any, Final, Never, Self
 
 from ottla import _ottla
-from ottla.compat.confluent_kafka.callbacks import deadline_of
+from ottla.compat.confluent_kafka.callbacks import SLICE, deadline_of
 from ottla.compat.confluent_kafka.cluster import Cluster
 from ottla.compat.confluent_kafka.errors import raised
 from ottla.compat.confluent_kafka.handle import Handle
@@ -73,8 +73,11 @@ class State:
         self.serve()
         flushing: _ottla.Operation | None = None
         while len(self.outbox) and (left := deadline - time.monotonic()) > 0:
+            is_partial = self.outbox.has_unsent()
             flushing = flushing or self.begin_flush(left)
-            self.wait(left)
+            self.wait(min(left, SLICE) if is_partial else left)
+            if is_partial:
+                flushing = None
             self.serve()
         return len(self.outbox)
 

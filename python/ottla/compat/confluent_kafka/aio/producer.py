@@ -203,8 +203,11 @@ class _Straight:
             if not len(outbox) or (left := deadline - time.monotonic()) <= 0:
                 reports.take_count()
                 return len(outbox)
+            is_partial = outbox.has_unsent()
             flushing = flushing or self.__state.begin_flush(left)
-            await self.__wait(deadline)
+            await self.__wait(time.monotonic() + min(left, SLICE) if is_partial else deadline)
+            if is_partial:
+                flushing = None
 
     async def purge(self, *args: Any, **named: Any) -> Any:
         """Purge records. Their futures get _PURGE_QUEUE or _PURGE_INFLIGHT.
