@@ -12,6 +12,8 @@ from tests.environments import make
 ROOT = Path(__file__).parents[2]
 # PySpark as the tests have it, and what its workers import.
 SPARK = (f"pyspark=={pyspark.__version__}", "pyarrow", "pandas<3")
+# What notebooks, pipelines and jobs without ottla need, in one environment, as PySpark has 450 MB.
+TOOLS = (f"pyspark[connect,pipelines]=={pyspark.__version__}", "pandas<3", "ipykernel", "jupyter-core", "nbclient")
 
 
 def environment(name: str, *packages: str, base: str | Path = sys.executable) -> Path:

@@ -1,0 +1,60 @@
+"""A cluster of YARN with two nodes, by Hadoop's own MiniYARNCluster, which Maven brings."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.brokers.brokers import java_program
+from tests.brokers.jars import resolve
+from tests.waiting import check_time
+
+HADOOP = "3.5.0"
+ROOT = Path(__file__).parents[2]
+POM = (
+    '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>'
+    "<groupId>tests</groupId><artifactId>yarn</artifactId><version>1</version><dependencies><dependency>"
+    "<groupId>org.apache.hadoop</groupId><artifactId>hadoop-client-minicluster</artifactId>"
+    f"<version>{HADOOP}</version></dependency></dependencies></project>\n"
+)
+# Seconds until the nodes have registered.
+START = 120
+
+
+@contextlib.contextmanager
+def yarn(folder: Path) -> Iterator[Path]:
+    """Start a cluster, which ends with the block.
+
+    Args:
+        folder: Where its nodes keep what they have, in `target`, and `yarn.log`.
+
+    Yields:
+        The folder with the settings of its clients, for HADOOP_CONF_DIR.
+    """
+    jars = resolve(ROOT / "target" / "yarn" / HADOOP, POM)
+    settings = folder / "settings"
+    settings.mkdir()
+    command = [java_program(), "-Xmx512m", "-cp", f"{jars}/*", Path(__file__).parent / "Yarn.java", settings]
+    with (folder / "yarn.log").open("w") as log:
+        process = subprocess.Popen(
+            list(map(str, command)), cwd=folder, stdin=subprocess.PIPE, stdout=log, stderr=log, env=dict(os.environ)
+        )
+        try:
+            deadline = time.monotonic() + START
+            while "ready" not in (text := (folder / "yarn.log").read_text()).splitlines():
+                assert process.poll() is None, text[-3000:]
+                check_time(deadline, text[-3000:])
+                time.sleep(0.2)
+            yield settings
+        finally:
+            # It stops its containers, and ends.
+            process.stdin.close()
+            try:
+                process.wait(60)
+            finally:
+                process.kill()
+                process.wait(30)
