@@ -29,7 +29,7 @@ from ottla.spark.shared.worker_process import spare_collections
 
 # Rows of one record batch handed to Spark: more gains nothing, fewer cost the JVM time per batch.
 BATCH_ROWS = 32_768
-# Bytes of one record batch, which Spark's JVM holds outside its heap. Some megabytes of a log can be compressed gigabytes.
+# Bytes of one record batch, which the JVM holds outside its heap. A megabyte of a log can be a compressed gigabyte.
 BATCH_BYTES = 16 << 20
 
 
