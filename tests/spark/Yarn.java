@@ -9,6 +9,9 @@ public class Yarn {
     public static void main(String[] arguments) throws Exception {
         Configuration conf = new YarnConfiguration();
         conf.setInt("yarn.scheduler.minimum-allocation-mb", 128);
+        conf.set("yarn.scheduler.capacity.root.queues", "default");
+        conf.setInt("yarn.scheduler.capacity.root.default.capacity", 100);
+        conf.setFloat("yarn.scheduler.capacity.maximum-am-resource-percent", 1);
         conf.setBoolean("yarn.nodemanager.vmem-check-enabled", false);
         // A disk that is nearly full would make the nodes unhealthy.
         conf.setBoolean("yarn.nodemanager.disk-health-checker.enable", false);

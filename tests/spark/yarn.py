@@ -15,11 +15,24 @@ from tests.waiting import check_time
 
 HADOOP = "3.5.0"
 ROOT = Path(__file__).parents[2]
+# With what its jar leaves to others.
+NEEDED = {
+    "org.apache.hadoop:hadoop-client-minicluster": HADOOP,
+    "org.junit.jupiter:junit-jupiter-api": "5.12.2",
+    "ch.qos.reload4j:reload4j": "1.2.26",
+    "org.bouncycastle:bcprov-jdk18on": "1.82",
+    "org.bouncycastle:bcpkix-jdk18on": "1.82",
+}
 POM = (
     '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>'
-    "<groupId>tests</groupId><artifactId>yarn</artifactId><version>1</version><dependencies><dependency>"
-    "<groupId>org.apache.hadoop</groupId><artifactId>hadoop-client-minicluster</artifactId>"
-    f"<version>{HADOOP}</version></dependency></dependencies></project>\n"
+    "<groupId>tests</groupId><artifactId>yarn</artifactId><version>1</version><dependencies>{}</dependencies></project>\n"
+).format(
+    "".join(
+        "<dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version></dependency>".format(
+            *name.split(":"), version
+        )
+        for name, version in NEEDED.items()
+    )
 )
 # Seconds until the nodes have registered.
 START = 120
