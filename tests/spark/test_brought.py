@@ -86,7 +86,7 @@ def test_executors_run_the_program_that_the_driver_found_the_source_with(cluster
 @pytest.mark.needs("mvn", "javac")
 @pytest.mark.parametrize("mode", ["client", "cluster"])
 def test_an_archive_on_yarn(copies, packed, tmp_path, mode):
-    """Hadoop's own small cluster, with two nodes: EMR and Dataproc run Spark on YARN."""
+    """Hadoop's own small cluster: EMR and Dataproc run Spark on YARN."""
     archive, driver = packed
     (tmp_path / "hadoop").mkdir()
     with yarn(tmp_path / "hadoop") as settings:

@@ -1,4 +1,4 @@
-"""A cluster of YARN with two nodes, by Hadoop's own MiniYARNCluster, which Maven brings."""
+"""A cluster of YARN with one node, by Hadoop's own MiniYARNCluster, which Maven brings."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ POM = (
         for name, version in NEEDED.items()
     )
 )
-# Seconds until the nodes have registered.
-START = 120
+# Seconds until the node has registered.
+START = 200
 
 
 @contextlib.contextmanager
@@ -43,7 +43,7 @@ def yarn(folder: Path) -> Iterator[Path]:
     """Start a cluster, which ends with the block.
 
     Args:
-        folder: Where its nodes keep what they have, in `target`, and `yarn.log`.
+        folder: Where its node keeps what it has, in `target`, and `yarn.log`.
 
     Yields:
         The folder with the settings of its clients, for HADOOP_CONF_DIR.
