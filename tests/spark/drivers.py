@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import uuid
-from collections.abc import Callable
 from pathlib import Path
 
 import pyspark
@@ -88,7 +87,6 @@ class Copies:
         *command: object,
         master: str = "local[2]",
         cwd: Path | None = None,
-        output: Callable[[str], str] = str,
         **variables: str,
     ) -> list[str]:
         """Run the driver, and compare the copy with the topic.
@@ -97,7 +95,6 @@ class Copies:
             *command: What runs the driver; its arguments are added.
             master: Spark's master, or "-" where spark-submit names it.
             cwd: Where it runs; a folder of the test's by default.
-            output: Finds what the driver printed, from what the command did.
             **variables: What it has in the environment besides what the tests have.
 
         Returns:
@@ -107,7 +104,7 @@ class Copies:
         target, checkpoint = new_topic(self._broker, 2), self._folder / f"checkpoint-{uuid.uuid4().hex[:8]}"
         variables = {"PYTHONPATH": PATHS, "PYSPARK_PYTHON": sys.executable, **variables}
         arguments = [master, self._broker.bootstrap_servers, self._source, target, checkpoint]
-        out = output(printed(*command, *arguments, cwd=cwd or self._folder, **variables))
+        out = printed(*command, *arguments, cwd=cwd or self._folder, **variables)
         found = json.loads(out.strip().splitlines()[-1])
         assert (found["batch"], found["ended"]) == (sum(range(RECORDS)), True)
         values = sorted(int(record.value) for record in ottla.read(self._broker.bootstrap_servers, target))

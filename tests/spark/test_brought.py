@@ -1,4 +1,4 @@
-"""What a job brings to a cluster whose hosts have no ottla: archives, on a standalone cluster and on YARN, and `--py-files`."""
+"""What a job brings to a cluster whose hosts have no ottla: archives and `--py-files`."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ import zipfile
 
 import pytest
 
-from .drivers import HOME, JOBS, PATHS, RECORDS, ROOT, SUBMIT, Copies, numbers, printed
+from .drivers import JOBS, PATHS, RECORDS, ROOT, SUBMIT, Copies, numbers, printed
 from .environments import TOOLS, environment
 from .standalone import standalone
-from .yarn import yarn
 
 pytestmark = [pytest.mark.nightly, pytest.mark.needs("java"), pytest.mark.timeout(950)]
 
@@ -47,7 +46,7 @@ def packed(tmp_path_factory):
     folder = tmp_path_factory.mktemp("packed")
     archive, driver = folder / "env.tar.gz", folder / "driver"
     pack = [python.parent / "venv-pack", "-q", "-p", python.parents[1], "-o", archive, "--compress-level", "1"]
-    # Without its native library YARN starts a chmod for each file.
+    # Fewer files are packed and unpacked sooner.
     unused = ("*/tests/*", "*/include/*", "*/setuptools/*", "*/zoneinfo/*")
     subprocess.run([*pack, *(word for name in unused for word in ("--exclude", name))], check=True, timeout=300)
     (driver / "env").mkdir(parents=True)
@@ -81,34 +80,6 @@ def test_executors_run_the_program_that_the_driver_found_the_source_with(cluster
     assert str(folder / "work") in place, "a function of the job runs in PYSPARK_PYTHON"
     started = log.read_text().splitlines()
     assert [line for line in started if line.startswith(f"{folder}/work") and "pyspark.daemon" in line], started
-
-
-@pytest.mark.needs("mvn", "javac")
-@pytest.mark.parametrize("mode", ["client", "cluster"])
-def test_an_archive_on_yarn(copies, packed, tmp_path, mode):
-    """Hadoop's own small cluster: EMR and Dataproc run Spark on YARN."""
-    archive, driver = packed
-    (tmp_path / "hadoop").mkdir()
-    with yarn(tmp_path / "hadoop") as settings:
-        conf = {"spark.yarn.jars": f"local:{HOME}/jars/*", "spark.yarn.stagingDir": f"file://{tmp_path}/staging"}
-        conf |= {"spark.executor.instances": "2", "spark.yarn.am.memory": "512m", "spark.driver.memory": "512m"}
-        if mode == "cluster":
-            names = ("spark.yarn.appMasterEnv.PYSPARK_PYTHON", "spark.executorEnv.PYSPARK_PYTHON")
-            conf |= dict.fromkeys(names, "env/bin/python")
-        more = [word for name, value in conf.items() for word in ("--conf", f"{name}={value}")]
-        command = submit("yarn", "--deploy-mode", mode, *more, "--archives", f"{archive}#env", JOBS / "places.py")
-        variables = {"HADOOP_CONF_DIR": str(settings), "PYTHONPATH": "", "PYSPARK_PYTHON": "env/bin/python"}
-
-        def output(out):
-            """A driver in cluster mode prints into the log of its container."""
-            if mode == "client":
-                return out
-            [log] = [path for path in tmp_path.glob("hadoop/**/stdout") if '"worker"' in path.read_text()]
-            return log.read_text()
-
-        _, place, *_ = copies.run(*command, master="-", cwd=driver, output=output, **variables)
-    assert "/env/lib/" in place
-    assert "/appcache/application_" in place
 
 
 def test_py_files_cannot_bring_ottla(broker, source, tmp_path):

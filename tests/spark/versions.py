@@ -85,7 +85,7 @@ def examine(release: str, bootstrap: str, source: str) -> dict[str, str]:
     admin = AdminClient({"bootstrap.servers": bootstrap})
     for kind in ("batch", "stream", "once", "dead"):
         admin.create_topics([NewTopic(f"{target}-{kind}", PARTITIONS, 1)])[f"{target}-{kind}"].result(30)
-    kind = "connect" if release.startswith("connect") else "classic"
+    kind = "connect" if release == "connect" else "classic"
     with tempfile.TemporaryDirectory() as folder:
         seen = told(release, "reach.py", kind, bootstrap, source, target, folder)
     for form, artifact in TABLES.get(release, {}).items():
@@ -121,9 +121,7 @@ def jars(artifact: str) -> list[Path]:
 
 def table(found: dict[str, dict[str, str]]) -> str:
     """The findings as Markdown, one column a release."""
-    names = [
-        f"{seen['pyspark']}, Connect" if release.startswith("connect") else release for release, seen in found.items()
-    ]
+    names = [f"{seen['pyspark']}, Connect" if release == "connect" else release for release, seen in found.items()]
     lines = [["PySpark", *names], ["---"] * (len(found) + 1)]
     lines += [[title, *(seen.get(point, "-") for seen in found.values())] for point, title in POINTS.items()]
     return "".join("| " + " | ".join(cells) + " |\n" for cells in lines)
