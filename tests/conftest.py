@@ -1,9 +1,6 @@
 """What all tests share: rings, programs that may be missing on a laptop and never under CI, and failures reported at once."""
 
-import ctypes.util
-import importlib.util
 import os
-import shutil
 import signal
 from pathlib import Path
 
@@ -12,7 +9,7 @@ from hypothesis import HealthCheck, settings
 
 from tests.brokers import runs
 from tests.brokers.limits import pytest_timeout_cancel_timer, pytest_timeout_set_timer  # noqa: F401 hooks
-from tests.rings import results, selection
+from tests.rings import needs, results, selection
 
 ROOT = Path(__file__).parents[1]
 
@@ -29,8 +26,6 @@ settings.load_profile("ottla")
 
 UNDER_CI = os.environ.get("CI", "").lower() not in {"", "0", "false"}
 MISSING = pytest.StashKey[dict[str, int]]()
-# Programs that are modules of Python.
-MODULES = {"pyinstaller": "PyInstaller", "pyright": "pyright", "uvloop": "uvloop"}
 
 
 def pytest_addoption(parser):
@@ -83,25 +78,10 @@ def pytest_unconfigure(config):
     runs.end()
 
 
-def present(tool: str) -> bool:
-    """Whether a program can be started; `java` also through JAVA_HOME, as Spark finds it, and those of `MODULES` as modules.
-
-    `libgssapi` is the system's library of Kerberos.
-    """
-    if tool in MODULES:
-        return importlib.util.find_spec(MODULES[tool]) is not None
-    if tool == "libgssapi":
-        return any(ctypes.util.find_library(name) for name in ("gssapi_krb5", "GSS"))
-    home = os.environ.get("JAVA_HOME")
-    if tool == "java" and home and (Path(home) / "bin" / "java").exists():
-        return True
-    return shutil.which(tool) is not None
-
-
 def pytest_runtest_setup(item):
     """Skip, or under CI fail, a test whose programs are missing."""
     wanted = [tool for mark in item.iter_markers("needs") for tool in mark.args]
-    lacking = [tool for tool in wanted if not present(tool)]
+    lacking = [tool for tool in wanted if not needs.present(tool)]
     if not lacking:
         return
     reason = f"needs {', '.join(lacking)}"

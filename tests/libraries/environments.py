@@ -8,19 +8,15 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shutil
 import subprocess
-import sys
 import tomllib
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock
+from tests.environments import make
 
 ROOT = Path(__file__).parents[2]
 PROGRAMS = Path(__file__).parent / "programs"
-# Seconds for the packages of an environment.
-INSTALL = 600
 
 
 def python_of(extra: str) -> Path:
@@ -35,35 +31,7 @@ def python_of(extra: str) -> Path:
     told = tomllib.loads((ROOT / "pyproject.toml").read_text())
     needed = {**told["project"]["optional-dependencies"], **told["dependency-groups"]}[extra]
     folder = ROOT / "target" / "libraries" / f"{extra}-{hashlib.sha256(json.dumps(needed).encode()).hexdigest()[:8]}"
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(f"{folder}.lock", timeout=INSTALL):
-        if not (folder / "done").exists():
-            shutil.rmtree(folder, ignore_errors=True)
-            subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True, timeout=120)
-            uv = [
-                sys.executable,
-                "-m",
-                "uv",
-                "pip",
-                "install",
-                "--quiet",
-                "--compile-bytecode",
-                "--python",
-                folder / "bin" / "python",
-            ]
-            subprocess.run([*uv, *needed, "pytest"], check=True, timeout=INSTALL, env=_with_index())
-            (folder / "done").touch()
-    return folder / "bin" / "python"
-
-
-def _with_index() -> dict[str, str]:
-    # uv does not read pip's settings.
-    pip = [sys.executable, "-m", "pip", "config", "get", "global.index-url"]
-    index = (
-        os.environ.get("PIP_INDEX_URL")
-        or subprocess.run(pip, capture_output=True, text=True, timeout=60, check=False).stdout.strip()
-    )
-    return {**({"UV_DEFAULT_INDEX": index} if index else {}), **os.environ}
+    return make(folder, [*needed, "pytest"])
 
 
 def start(extra: str, program: str, *arguments: object, **options: Any) -> subprocess.Popen[str]:

@@ -1,36 +1,31 @@
-"""Environments with what a platform has, made when a test first needs them, and kept in target/platforms."""
+"""Environments with what a platform of Spark has, kept in target/platforms."""
 
 from __future__ import annotations
 
 import hashlib
-import shutil
-import subprocess
 import sys
 from pathlib import Path
 
-from filelock import FileLock
+import pyspark
+from tests.environments import make
 
 ROOT = Path(__file__).parents[2]
+# PySpark as the tests have it, and what its workers import.
+SPARK = (f"pyspark=={pyspark.__version__}", "pyarrow", "pandas<3")
+# What notebooks, pipelines and jobs without ottla need, in one environment, as PySpark has 450 MB.
+TOOLS = (f"pyspark[connect,pipelines]=={pyspark.__version__}", "pandas<3", "ipykernel", "jupyter-core", "nbclient")
 
 
-def environment(name: str, *packages: str) -> Path:
+def environment(name: str, *packages: str, base: str | Path = sys.executable) -> Path:
     """Make an environment, unless it is there.
 
     Args:
         name: What it is for.
         *packages: What pip would install.
+        base: Its Python.
 
     Returns:
         Its interpreter.
     """
-    folder = ROOT / "target" / "platforms" / f"{name}-{hashlib.sha256(repr(packages).encode()).hexdigest()[:8]}"
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    python = folder / "bin" / "python"
-    with FileLock(f"{folder}.lock", timeout=600):
-        if not (folder / "done").exists():
-            shutil.rmtree(folder, ignore_errors=True)
-            subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True, timeout=120)
-            install = [sys.executable, "-m", "uv", "pip", "install", "--quiet", "--python", python, *packages]
-            subprocess.run(install, check=True, timeout=600)
-            (folder / "done").touch()
-    return python
+    key = hashlib.sha256(repr(packages).encode()).hexdigest()[:8]
+    return make(ROOT / "target" / "platforms" / f"{name}-{key}", packages, base, pip=True)

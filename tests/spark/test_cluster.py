@@ -1,25 +1,21 @@
 """A standalone cluster of two worker processes, where a failed task is repeated, and whose Python may lack ottla."""
 
-import contextlib
 import os
 import socket
 import subprocess
 import sys
-import time
 import venv
 from collections import Counter
 from pathlib import Path
 
 import pyspark
 import pytest
-from tests.brokers.running import free_ports
-from tests.waiting import check_time
 
 import ottla
-from ottla.spark import ensure_java
 from ottla.testing import Broker
 
 from .once import Driver
+from .standalone import standalone
 from .test_read import sentence
 
 pytestmark = [pytest.mark.needs("java"), pytest.mark.timeout(380)]
@@ -44,40 +40,9 @@ def python(tmp_path_factory):
 @pytest.fixture(scope="module")
 def master(tmp_path_factory, python):
     """The address of a cluster of two workers with a core each, whose executors are told of the Python that lacks ottla."""
-    ensure_java()
-    folder = tmp_path_factory.mktemp("cluster")
-    home = Path(pyspark.__file__).parent
-    environment = {
-        **os.environ,
-        "SPARK_HOME": str(home),
-        "SPARK_LOCAL_IP": "127.0.0.1",
-        "SPARK_DAEMON_MEMORY": "256m",
-        "PYSPARK_PYTHON": sys.executable,
-    }
-    with contextlib.ExitStack() as running:
-        port = running.enter_context(free_ports())
-        address = f"spark://127.0.0.1:{port}"
-
-        def start(name, *arguments):
-            log = running.enter_context((folder / f"{name}.log").open("w"))
-            command = [str(home / "bin" / "spark-class"), *arguments]
-            process = subprocess.Popen(
-                command, stdout=log, stderr=log, env={**environment, "OTTLA_PYTHON": str(python)}
-            )
-            running.callback(process.wait, 30)
-            # Its executors end with it.
-            running.callback(process.terminate)
-
-        deploy = "org.apache.spark.deploy"
-        start("master", f"{deploy}.master.Master", "--host", "127.0.0.1", "--port", str(port), "--webui-port", "0")
-        for number in (1, 2):
-            where = ["--work-dir", str(folder / f"work{number}"), "--host", "127.0.0.1", "--webui-port", "0"]
-            start(f"worker{number}", f"{deploy}.worker.Worker", *where, "--cores", "1", "--memory", "600m", address)
-        deadline = time.monotonic() + 120
-        while (folder / "master.log").read_text().count("Registering worker") < 2:
-            check_time(deadline, (folder / "master.log").read_text())
-            time.sleep(0.2)
-        yield address, environment
+    variables = {"PYSPARK_PYTHON": sys.executable, "OTTLA_PYTHON": str(python)}
+    with standalone(tmp_path_factory.mktemp("cluster"), **variables) as address:
+        yield address
 
 
 def counted(broker, topic):
@@ -91,9 +56,9 @@ def counted(broker, topic):
 
 
 def test_a_repeated_task_loses_nothing(master):
-    address, environment = master
+    environment = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
     with Broker(topics={"batch": 3}) as broker:
-        command = [sys.executable, str(JOB), address, broker.bootstrap_servers]
+        command = [sys.executable, str(JOB), master, broker.bootstrap_servers]
         ran = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240, check=False)
         assert ran.returncode == 0, ran.stderr[-3000:]
         assert ran.stdout.splitlines()[-1] == "2", "executors"
@@ -105,7 +70,6 @@ def test_a_repeated_task_loses_nothing(master):
 
 
 def test_an_executor_without_ottla_says_where_to_install_it(master, python, tmp_path):
-    address, _ = master
     # One path that leads to another Python on the hosts of executors, where nothing of the driver's is to be found; the
     # driver, which plans, has ottla.
     path = tmp_path / "python"
@@ -116,7 +80,7 @@ def test_an_executor_without_ottla_says_where_to_install_it(master, python, tmp_
     with Broker(topics={"t": 1}) as broker:
         with ottla.Producer(broker.bootstrap_servers) as producer:
             producer.send("t", b"1").result(30)
-        driver = Driver(address, tmp_path / "faults", "spark.executor.memory=512m", PYSPARK_PYTHON=str(path))
+        driver = Driver(master, tmp_path / "faults", "spark.executor.memory=512m", PYSPARK_PYTHON=str(path))
         try:
             driver.ask({"bootstrap": broker.bootstrap_servers, "source": "t", "kafka": {}, "select": ["count(*)"]})
             error = driver.answer()["error"]

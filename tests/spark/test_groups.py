@@ -1,11 +1,13 @@
 """Where consumer groups stand, as a beginning of reads and as what streams tell."""
 
 import time
+from types import SimpleNamespace
 
 import confluent_kafka
 import pytest
 from pyspark.errors import PySparkException
 
+import ottla
 from ottla.spark import commit_listener
 from ottla.spark.read import client_pool
 
@@ -79,6 +81,22 @@ def test_a_stream_that_may_not_commit_ends_with_the_reason(topic, tmp_path, brok
         broker.clear_faults()
     assert "not-allowed" in str(raised.value)
     assert "AuthorizationError" in str(raised.value)
+
+
+@pytest.mark.parametrize("text", ['{"listened": {"0": 30}}', "{'listened': {'0': 30}}"])
+def test_a_listener_understands_each_release(broker, text):
+    """Over Connect, Spark before 4.2 reports the text that Python gives the object."""
+    with ottla.Admin(broker.bootstrap_servers) as admin:
+        if "listened" not in admin.list_topics():
+            admin.create_topics([ottla.NewTopic("listened", partitions=1)])
+    group = f"listener-{text[1]}"
+    options = {"kafka.bootstrap.servers": broker.bootstrap_servers, "subscribe": "listened"}
+    listener = commit_listener({**options, "commitOffsetsToGroup": group})
+    sources = [SimpleNamespace(endOffset=other) for other in ("{'logOffset': 3}", "None", "null", "3 4")]
+    progress = SimpleNamespace(name=None, sources=[*sources, SimpleNamespace(endOffset=text)])
+    listener.onQueryProgress(SimpleNamespace(progress=progress))
+    listener.onQueryTerminated(None)
+    assert group_at(SimpleNamespace(bootstrap=broker.bootstrap_servers, name="listened"), group) == [30]
 
 
 def test_a_listener_wants_a_group():

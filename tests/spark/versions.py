@@ -3,7 +3,7 @@
     python -m tests.spark.versions                  # every release of RELEASES, as Markdown
     python -m tests.spark.versions 3.5.8 connect    # these
 
-Each release gets an environment of its own in target/pyspark, which takes 400 MB.
+Each release gets an environment of its own in target/platforms, which takes 400 MB.
 """
 
 from __future__ import annotations
@@ -18,12 +18,17 @@ from pathlib import Path
 from confluent_kafka.admin import AdminClient, NewTopic
 from tests.brokers.jars import resolve
 from tests.brokers.running import running
+from tests.spark.environments import environment
 
 import ottla
 
 ROOT = Path(__file__).parents[2]
 RELEASES = {"3.5.8": "pyspark==3.5.8", "4.0.2": "pyspark==4.0.2", "4.1.1": "pyspark==4.1.1", "4.2.0": "pyspark==4.2.0"}
-RELEASES |= {"4.3.0": "pyspark==4.3.0", "connect": "pyspark[connect]==4.3.0"}
+RELEASES |= {
+    "4.3.0": "pyspark==4.3.0",
+    "connect-4.0.2": "pyspark[connect]==4.0.2",
+    "connect": "pyspark[connect]==4.3.0",
+}
 # What writes tables, where there is a release for this one of Spark: the artifact in Maven.
 TABLES = {
     "4.0.2": {
@@ -51,6 +56,9 @@ POINTS = {
     "dead_letters": "Dead letters",
     "stream": "Stream",
     "limits": "Limits of a trigger",
+    "available_now": "`availableNow` with limits",
+    "lag": "Lag in the progress",
+    "group": "Lag of a consumer group",
     "sink": "Sink",
     "stream_sink": "Sink of a stream",
     "once": "Sink, exactly once",
@@ -65,18 +73,10 @@ POINTS = {
 }
 
 
-def environment(release: str) -> Path:
+def python_of(release: str) -> Path:
     """The Python of an environment that has this release."""
-    folder = ROOT / "target" / "pyspark" / release
-    python = folder / "bin" / "python"
-    done = folder / "done"
-    if not done.exists():
-        subprocess.run([sys.executable, "-m", "venv", folder], check=True, timeout=120)
-        # Distributions of PySpark before 4 still import distutils, which setuptools has.
-        needed = [RELEASES[release], "pyarrow", "pandas<3", "setuptools"]
-        subprocess.run([python, "-m", "pip", "install", "--quiet", *needed], check=True, timeout=1200)
-        done.touch()
-    return python
+    # Distributions of PySpark before 4 still import distutils, which setuptools has.
+    return environment(f"pyspark-{release}", RELEASES[release], "pyarrow", "pandas<3", "setuptools")
 
 
 def examine(release: str, bootstrap: str, source: str) -> dict[str, str]:
@@ -99,7 +99,7 @@ def examine(release: str, bootstrap: str, source: str) -> dict[str, str]:
 def told(release: str, driver: str, *arguments: str) -> dict[str, str]:
     """What a driver prints that runs in the environment of a release."""
     done = subprocess.run(
-        [environment(release), ROOT / "tests/spark/jobs" / driver, *arguments],
+        [python_of(release), ROOT / "tests/spark/jobs" / driver, *arguments],
         # Options of tests for a JVM may name an archive of another release's classes.
         env={**os.environ, "PYTHONPATH": f"{ROOT / 'python'}{os.pathsep}{ROOT}", "SPARK_SUBMIT_OPTS": ""},
         capture_output=True,

@@ -8,13 +8,15 @@ import json
 import os
 import re
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pyspark
 from pyspark.sql import DataFrame, SparkSession
 
-from ottla.spark import ensure_java, read_kafka, register, stream_kafka
+import ottla
+from ottla.spark import commit_listener, ensure_java, offsets_behind_latest, read_kafka, register, stream_kafka
 
 RECORDS = 3_000
 SUM = RECORDS * (RECORDS - 1) // 2
@@ -42,6 +44,11 @@ def last_line(error: Exception) -> str:
     return said[-1] if said else repr(error)
 
 
+def rows_of(progress: dict) -> int:
+    """The rows of a batch. Over Connect the sum of the sources is None."""
+    return sum(source["numInputRows"] for source in progress["sources"])
+
+
 class Reach:
     def __init__(self, spark: SparkSession, kind: str, bootstrap: str, source: str, target: str, folder: str) -> None:
         self.spark, self.kind, self.target, self.folder = spark, kind, target, Path(folder)
@@ -51,6 +58,7 @@ class Reach:
 
     def all(self) -> dict[str, str]:
         points = [self.batch, self.headers, self.filters, self.typed_batch, self.dead_letters, self.stream, self.limits]
+        points += [self.available_now, self.lag, self.group]
         points += [self.sink, self.stream_sink, self.once, self.errors]
         points += [self.read_helper, self.stream_helper, self.moved_checkpoint]
         return {point.__name__: self.seen(point) for point in points}
@@ -62,6 +70,8 @@ class Reach:
         if self.kind == "connect" and point.__name__ in {"stream_helper", "moved_checkpoint"}:
             return NOT_THERE
         if point == self.filters and not HAS_PUSHDOWN:
+            return NOT_THERE
+        if point in (self.available_now, self.lag) and not HAS_AVAILABLE_NOW:
             return NOT_THERE
         return seen(point)
 
@@ -102,19 +112,53 @@ class Reach:
 
     def limits(self) -> bool:
         """By a query that runs on: `availableNow` is not in every release."""
-        frame = self.spark.readStream.format("ottla").options(**self.source, maxOffsetsPerTrigger="1000").load()
-        checkpoint = str(self.folder / "limits")
-        query = frame.writeStream.format("noop").option("checkpointLocation", checkpoint).start()
+        counts = [rows for rows in map(rows_of, self.limited("limits")) if rows]
+        return sum(counts) == RECORDS and len(counts) >= 3 and max(counts) <= 1000
+
+    def limited(self, name: str, **options: str) -> list[dict]:
+        """The progress of a query that reads a thousand records a batch, until it has read all."""
+        limited = {**self.source, "maxOffsetsPerTrigger": "1000", **options}
+        frame = self.spark.readStream.format("ottla").options(**limited).load()
+        query = frame.writeStream.format("noop").option("checkpointLocation", str(self.folder / name)).start()
         try:
             query.processAllAvailable()
-            # Over Connect the sum of the sources is None.
-            counts = [
-                sum(source["numInputRows"] for source in progress["sources"]) for progress in query.recentProgress
-            ]
+            return query.recentProgress
         finally:
             query.stop()
-        counts = [count for count in counts if count]
-        return sum(counts) == RECORDS and len(counts) >= 3 and max(counts) <= 1000
+
+    def available_now(self) -> bool:
+        """It ends when all is read, in several batches."""
+        frame = self.spark.readStream.format("ottla").options(**self.source, maxOffsetsPerTrigger="1000").load()
+        writer = frame.writeStream.format("noop").option("checkpointLocation", str(self.folder / "available"))
+        query = writer.trigger(availableNow=True).start()
+        assert query.awaitTermination(90), "the query did not end"
+        counts = [rows for rows in map(rows_of, query.recentProgress) if rows]
+        return sum(counts) == RECORDS and len(counts) >= 3
+
+    def lag(self) -> bool:
+        """It becomes smaller from batch to batch, to nothing."""
+        behind = [offsets_behind_latest(progress["sources"][0]) for progress in self.limited("lag")]
+        left = [told["avgOffsetsBehindLatest"] for told in behind if told]
+        return left == sorted(left, reverse=True) and left[0] > 0 and left[-1] == 0
+
+    def group(self) -> bool:
+        """A group has what was read, of the last batch too, so that Kafka's own tools show the lag."""
+        group = f"{self.target}-group"
+        listener = commit_listener({**self.source, "commitOffsetsToGroup": group})
+        self.spark.streams.addListener(listener)
+        try:
+            self.limited("group", commitOffsetsToGroup=group)
+            end = time.monotonic() + 30
+            while (committed := self.committed(group)) != RECORDS and time.monotonic() < end:
+                time.sleep(0.1)
+        finally:
+            self.spark.streams.removeListener(listener)
+        return committed == RECORDS
+
+    def committed(self, group: str) -> int:
+        """The records before the offsets of a group. Each partition begins at 0."""
+        with ottla.Admin(self.brokers["kafka.bootstrap.servers"]) as admin:
+            return sum(told.offset for told in admin.list_group_offsets(group)[group].values())
 
     def errors(self) -> bool:
         """What is wrong stands in the last line, and is a sentence of ottla's."""

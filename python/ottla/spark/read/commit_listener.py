@@ -1,8 +1,8 @@
 """Commits to a consumer group that follow the progress of queries (`ottla.spark.commit_listener`)."""
 
-import json
 import logging
 from collections.abc import Mapping
+from typing import Any
 
 from pyspark.sql.streaming.listener import (
     QueryIdleEvent,
@@ -16,7 +16,8 @@ from ottla.errors import KafkaError
 from ottla.spark.plan.read_options import ReadOptions
 from ottla.spark.read.client_pool import close_idle
 from ottla.spark.read.group_commits import commit
-from ottla.spark.shared.offsets import Offsets, from_json
+from ottla.spark.read.progress import offsets_of
+from ottla.spark.shared.offsets import Offsets
 
 LOG = logging.getLogger("ottla.spark")
 
@@ -40,7 +41,7 @@ class CommitListener(StreamingQueryListener):
         if self._query is not None and self._query != progress.name:
             return
         for source in progress.sources:
-            offsets = _offsets(source.endOffset)
+            offsets = _end(source)
             if offsets and self._reads(offsets):
                 try:
                     commit(self._options, self._group, offsets)
@@ -65,9 +66,9 @@ class CommitListener(StreamingQueryListener):
         return topics.pattern is not None or {topic for topic, _ in offsets} <= known
 
 
-def _offsets(text: str | None) -> Offsets:
-    """The offsets of a Kafka source; empty for another source, whose format is unknown."""
+def _end(source: Any) -> Offsets:
+    """Where a batch ended in a Kafka source; empty for another source, whose format is unknown."""
     try:
-        return from_json(json.loads(text or "{}"))
-    except (ValueError, AttributeError, TypeError):
+        return offsets_of(source, "endOffset")
+    except (ValueError, AttributeError, TypeError, SyntaxError):
         return {}

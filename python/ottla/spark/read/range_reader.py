@@ -2,7 +2,7 @@
 
 import time
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 
 import pyarrow as pa
@@ -29,6 +29,8 @@ from ottla.spark.shared.worker_process import spare_collections
 
 # Rows of one record batch handed to Spark: more gains nothing, fewer cost the JVM time per batch.
 BATCH_ROWS = 32_768
+# Bytes of one record batch, which the JVM holds outside its heap. A megabyte of a log can be a compressed gigabyte.
+BATCH_BYTES = 16 << 20
 
 
 def read(options: ReadOptions, span: Range, layout: Layout) -> Iterator[pa.RecordBatch]:
@@ -68,7 +70,7 @@ def read(options: ReadOptions, span: Range, layout: Layout) -> Iterator[pa.Recor
                     client.assign([TopicPartition(span.topic, span.partition, position)])
                 continue
             if len(batch) and len(wanted := _between(batch, span.start, span.end)):
-                yield from _rows(options, wanted, layout)
+                yield from _portions(_rows(options, wanted, layout))
             if reached > position:
                 position = reached
                 deadline = time.monotonic() + options.poll_timeout
@@ -219,6 +221,18 @@ def _rows(options: ReadOptions, batch: Batch, layout: Layout) -> list[pa.RecordB
     if bad and options.typed is not None:
         _settle(options, options.typed, batch, bad)
     return rows
+
+
+def _portions(rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same rows, in batches of about `BATCH_BYTES` at most, or of one row."""
+    for batch in rows:
+        parts = -(-batch.nbytes // BATCH_BYTES)
+        if parts < 2:
+            yield batch
+            continue
+        step = max(1, batch.num_rows // parts)
+        for start in range(0, batch.num_rows, step):
+            yield batch.slice(start, step)
 
 
 def _settle(options: ReadOptions, typed: Typed, batch: Batch, bad: list[Bad]) -> None:
