@@ -45,18 +45,19 @@ if importlib.util.find_spec("ray.data._internal.io") is None:
 
 
 @ray.remote
-def client():
-    import confluent_kafka
+def is_ottla():
+    """ottla's classes have the names of confluent-kafka's modules, but librdkafka's module is not loaded."""
+    import confluent_kafka.cimpl
 
-    return confluent_kafka.Consumer.__module__
+    return not str(getattr(confluent_kafka.cimpl, "__file__", "")).endswith(".so")
 
 
 def pytest_sessionstart():
-    # Before the first test, whose time limit does not cover the start of Ray and of a worker.
+    # Before the first test, whose time limit does not cover the start of Ray, of workers and of a first dataset.
     start(num_cpus=1, object_store_memory=10**8, runtime_env=RUNTIME)
-    found = ray.get(client.remote(), timeout=300)
-    if found.startswith("ottla.") is THEIRS:
-        raise pytest.UsageError(f"Ray's workers have the Consumer of {found}")
+    if ray.get(is_ottla.remote(), timeout=300) is THEIRS:
+        raise pytest.UsageError(f"Ray's workers have {'ottla' if THEIRS else 'librdkafka'}")
+    ray.data.range(1).take_all()
 
 
 def pytest_unconfigure():
