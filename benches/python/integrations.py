@@ -113,15 +113,11 @@ def ray_own(address, topic):
 
 
 def start_ray():
-    from tests.judges.plugin.ray_start import start
-
-    start(
-        num_cpus=2,
-        object_store_memory=10**9,
-        runtime_env={"env_vars": {"PYTHONPATH": os.environ["PYTHONPATH"]}},
-    )
+    os.environ |= {"RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_MODE": "disabled"}
     import ray as library
 
+    path = {"env_vars": {"PYTHONPATH": os.environ["PYTHONPATH"]}}
+    library.init(num_cpus=2, include_dashboard=False, object_store_memory=10**9, log_to_driver=False, runtime_env=path)
     library.data.DataContext.get_current().enable_progress_bars = False
     return library
 
