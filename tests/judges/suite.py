@@ -87,9 +87,19 @@ SUITES = {
         "faststream", _faststream("confluent"), "ottla_below_faststream_confluent", _SLOW_ONES_TOO
     ),
     "kombu": Suite("kombu", ("t/integration/test_kafka.py",), "ottla_below_kombu", ("-E", "kafka")),
+    "daft": Suite(
+        "daft", ("tests/integration/io/test_kafka_integration.py",), "ottla_below_daft", ("-m", "integration")
+    ),
     "dlt": Suite("dlt", ("tests/kafka/test_kafka.py",), "embedded_below_dlt"),
     "bytewax": Suite("bytewax", ("pytests/connectors/test_kafka.py",), "ottla_below_bytewax"),
     "quix": Suite("quixstreams", _QUIX, "ottla_below_quix", ("-o", "log_cli=false")),
+    "ray": Suite(
+        "ray",
+        ("python/ray/data/tests/datasource/test_kafka*.py",),
+        "ottla_below_ray",
+        # Its conftest.py needs packages of Ray's tests, which are not in its wheel.
+        ("--noconftest", "--import-mode=importlib"),
+    ),
     "opentelemetry-confluent": _opentelemetry("confluent-kafka", "ottla_below_confluent"),
     "opentelemetry-aiokafka": _opentelemetry("aiokafka", "ottla_below_aiokafka_without_broker"),
 }
