@@ -141,12 +141,20 @@ _Step: TypeAlias = tuple[int, int, bool | None]
 def outline_log(data: bytes, left: int, limit: int) -> tuple[int, int | None, int, list[_Step], bool, str | None]: ...
 
 @final
+class LineSplitter:
+    """Splits what is read of a file into lines. A line ends with LF or CR LF; any other CR belongs to it."""
+    def __new__(cls) -> Self: ...
+    def split(self, data: bytes) -> Lines | None:
+        """The lines that end in the bytes that were read next; none if no line does."""
+    def finish(self) -> Lines | None:
+        """The last line, if the file does not end with LF. A CR at its end is its own."""
+
+@final
 class Lines:
     """Lines of a file, without their ends: a column of bytes for `send_many`.
 
     But for the first one they are views of what was read.
     """
-    def __new__(cls, data: bytes) -> Self: ...
     def __len__(self) -> int: ...
     @property
     def longest(self) -> int:
@@ -416,6 +424,8 @@ class Outbox:
         is_watched: bool,
     ) -> Self: ...
     def __len__(self) -> int: ...
+    def has_unsent(self) -> bool:
+        """Whether records wait until their topic is known: a flush that begins now does not send them."""
     def add(self, topic: Any, value: Any, key: Any, partition: int, on_delivery: Any, headers: Any) -> Any:
         """Queue a record.
 

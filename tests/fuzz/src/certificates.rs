@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use ottla_client::{Admin, Config, Role};
+use ottla_client::{Admin, Config, Role, Threads};
 
 use crate::input::Input;
 
@@ -58,7 +58,8 @@ pub fn material(data: &[u8]) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()
         .expect("a runtime");
-    if let Err(error) = Admin::new(config, runtime.handle(), None) {
+    let _inside = runtime.enter();
+    if let Err(error) = Admin::new(config, &Threads::current(), None) {
         let said = format!("{error} {error:?}");
         assert!(!said.contains(PASSWORD), "{said}");
     }
