@@ -19,6 +19,7 @@ hiddenimports = [
     "ottla._sasl",
     "ottla._types",
     "ottla.aio._completions",
+    "ottla.compat.confluent_kafka.aio.reports",
     "ottla.compat.confluent_kafka.errors",
     "ottla.compat.confluent_kafka.outbox",
     "ottla.errors",

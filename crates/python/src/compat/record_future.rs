@@ -68,8 +68,12 @@ impl RecordFuture {
             return settle(future, error, message);
         }
         // A call that waits on another thread, such as commit_transaction, serves reports there.
-        let reports = "ottla.compat.confluent_kafka.aio.reports";
-        let later = calls::class(&LATER, py, reports, "settle_on_loop")?;
+        let later = calls::class(
+            &LATER,
+            py,
+            "ottla.compat.confluent_kafka.aio.reports",
+            "settle_on_loop",
+        )?;
         later.guarded_call((future, error, message)).map(drop)
     }
 
