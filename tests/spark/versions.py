@@ -24,11 +24,7 @@ import ottla
 
 ROOT = Path(__file__).parents[2]
 RELEASES = {"3.5.8": "pyspark==3.5.8", "4.0.2": "pyspark==4.0.2", "4.1.1": "pyspark==4.1.1", "4.2.0": "pyspark==4.2.0"}
-RELEASES |= {
-    "4.3.0": "pyspark==4.3.0",
-    "connect-4.0.2": "pyspark[connect]==4.0.2",
-    "connect": "pyspark[connect]==4.3.0",
-}
+RELEASES |= {"4.3.0": "pyspark==4.3.0", "connect": "pyspark[connect]==4.3.0"}
 # What writes tables, where there is a release for this one of Spark: the artifact in Maven.
 TABLES = {
     "4.0.2": {
