@@ -41,7 +41,7 @@ pub use ottla_engine::producer::{Finished, PreparedTransaction};
 pub use ottla_engine::{Config, ConfigError, Damage, Error, ErrorCode, Item, Kind, Role, Written};
 pub use produce::deliveries::{Deliveries, Report};
 pub use produce::delivery::{Delivery, RecordMetadata, UnobservedFailures};
-pub use produce::producer::{NoHeaders, Producer, Row, TrySendError};
+pub use produce::producer::{NoHeaders, Producer, Row, Rows, TrySendError};
 pub use produce::{delivery, producer};
 pub use runtime::events;
 pub use runtime::events::{Events, Logged};

@@ -19,7 +19,7 @@ use ottla_client::verbs::cluster::DescribeCluster;
 use ottla_client::verbs::topics::{CreateTopics, DeleteTopics, ListTopics, NewTopic, TopicKey};
 use ottla_client::{
     Admin, Chunk, Config, Consumer, Decode, Error, ErrorCode, Events, Fetched, GroupOffset, Kind,
-    LastCommit, Level, Listeners, NoHeaders, Observed, Producer, Role, Row, Selection, Start,
+    LastCommit, Level, Listeners, NoHeaders, Observed, Producer, Role, Row, Rows, Selection, Start,
     Threads, Written,
 };
 use ottla_protocol::compression::Compression;
@@ -528,10 +528,8 @@ async fn records_are_delivered_and_everybody_is_told() {
     let values: Vec<Vec<u8>> = (0..1000)
         .map(|number: i32| number.to_be_bytes().to_vec())
         .collect();
-    let deliveries = producer
-        .send_many("t", values.iter().map(|value| row(value)), SOON)
-        .await
-        .unwrap();
+    let rows = Rows::new(values.len(), |at| values.get(at).map(|value| row(value)));
+    let deliveries = producer.send_many("t", rows, SOON).await.unwrap();
     deliveries.on_done(count());
     let report = deliveries.wait(SOON).await.unwrap();
     assert_eq!(

@@ -144,8 +144,6 @@ pub struct Rows {
 /// A record to send, as slices of the table.
 #[derive(Debug, Clone)]
 pub struct Row<'a> {
-    /// Its topic, if the table has that column.
-    pub topic: Option<&'a str>,
     /// Its partition, if given; -1 for a number that no partition can have.
     pub partition: Option<i32>,
     /// Its timestamp in milliseconds, if given.
@@ -189,16 +187,20 @@ impl Rows {
         Ok(())
     }
 
+    /// The topic of a row, if the table has that column.
+    #[must_use]
+    pub fn topic(&self, row: usize) -> Option<&str> {
+        let topic = self.topic.as_ref()?.get(row)?;
+        std::str::from_utf8(topic).ok()
+    }
+
     /// A row; an empty one if the table has no such row.
-    #[inline]
+    // Its fields stay in registers where it is used: a row in memory is written field by field and read in larger pieces, for which
+    // the processor waits.
+    #[inline(always)]
     #[must_use]
     pub fn get(&self, row: usize) -> Row<'_> {
         Row {
-            topic: self
-                .topic
-                .as_ref()
-                .and_then(|topic| topic.get(row))
-                .and_then(|topic| std::str::from_utf8(topic).ok()),
             partition: self
                 .partition
                 .as_ref()

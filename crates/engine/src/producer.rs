@@ -1,6 +1,5 @@
 //! A producer: [`Accumulator`] and [`Identification`] on one set of metadata.
 
-use std::iter::Peekable;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -15,7 +14,7 @@ use crate::produce::identity::Identification;
 use crate::produce::transaction::{Transaction, no_id};
 
 pub use crate::produce::transaction::{Finished, PreparedTransaction, Verb, VerbId};
-pub use crate::produce::{Appended, Done, NoHeaders, NotAppended, Row, Stored, check_topic};
+pub use crate::produce::{Appended, Done, NoHeaders, NotAppended, Row, Rows, Stored, check_topic};
 
 /// The thing that a caller waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -126,7 +125,7 @@ impl<T: Clone + std::fmt::Debug + Send + 'static> Engine<Producer<T>> {
         &mut self,
         now: Instant,
         topic: &str,
-        rows: &mut Peekable<impl Iterator<Item = Row<'a, H>>>,
+        rows: &mut Rows<impl Fn(usize) -> Option<Row<'a, H>>>,
         time_ms: i64,
         most: u32,
         make: impl FnOnce(&Arc<str>, i32) -> T,
@@ -137,8 +136,8 @@ impl<T: Clone + std::fmt::Debug + Send + 'static> Engine<Producer<T>> {
         let Some(row) = rows.peek() else {
             return Ok(None);
         };
-        let placed = self.place(|| now, topic, row, time_ms, make)?;
-        rows.next();
+        let placed = self.place(|| now, topic, &row, time_ms, make)?;
+        rows.pass();
         let accumulator = &mut self.client.accumulator;
         let following =
             accumulator.append_following(topic, &placed, rows, time_ms, most.saturating_sub(1));

@@ -7,7 +7,7 @@ use ottla_engine::call::PartitionInfo;
 use ottla_engine::engine::closed_error;
 use ottla_engine::metrics::{AppMetric, Metric};
 use ottla_engine::producer::{Done, NotAppended, Producer as Work, Waited, check_topic};
-pub use ottla_engine::producer::{NoHeaders, Row};
+pub use ottla_engine::producer::{NoHeaders, Row, Rows};
 use ottla_engine::{Change, Config, Engine, Error, Kind, Role};
 
 use crate::net::transport::{deadline, now, now_ms};
@@ -214,13 +214,12 @@ impl Producer {
     pub async fn send_many<'a, H>(
         &self,
         topic: &str,
-        rows: impl Iterator<Item = Row<'a, H>>,
+        mut rows: Rows<impl Fn(usize) -> Option<Row<'a, H>>>,
         timeout: Option<Duration>,
     ) -> Result<Deliveries, Error>
     where
         H: Iterator<Item = (&'a str, Option<&'a [u8]>)> + Clone,
     {
-        let mut rows = rows.peekable();
         let mut deliveries = DeliveriesBuilder::new(&self.ledger);
         if self.config().transactional_id.is_some() {
             self.driver.with(|engine, _| engine.check_transaction())?;
@@ -236,14 +235,17 @@ impl Producer {
             if let Err(error) = ready.await {
                 if waits && error.kind() == Kind::Argument && self.lacks(topic, partition) {
                     waits = false;
-                    rows.next();
+                    rows.pass();
                     deliveries.failed(error);
                     continue;
                 }
                 if deliveries.is_empty() {
                     return Err(error);
                 }
-                rows.by_ref().for_each(|_| deliveries.failed(error.clone()));
+                while rows.left() > 0 {
+                    rows.pass();
+                    deliveries.failed(error.clone());
+                }
                 deliveries.stopped(error);
             }
         }
@@ -266,7 +268,7 @@ impl Producer {
     fn append_many<'a, H>(
         &self,
         topic: &str,
-        rows: &mut std::iter::Peekable<impl Iterator<Item = Row<'a, H>>>,
+        rows: &mut Rows<impl Fn(usize) -> Option<Row<'a, H>>>,
         deliveries: &mut DeliveriesBuilder,
         waits: bool,
     ) -> bool
@@ -287,7 +289,7 @@ impl Producer {
                     Err(NotAppended::UnknownPartition(_)) if waits => return false,
                     Err(NotAppended::UnknownPartition(error) | NotAppended::Failed(error)) => {
                         deliveries.failed(error);
-                        rows.next();
+                        rows.pass();
                         left -= 1;
                     }
                 }

@@ -1,6 +1,5 @@
 //! From a caller's record to the open batch of its partition.
 
-use std::iter::Peekable;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -13,7 +12,7 @@ use crate::produce::accumulator::{Accumulator, no_headers};
 use crate::produce::batch::Open;
 use crate::produce::partitioner::{Place, Scene, hash};
 use crate::produce::queue::Queue;
-use crate::produce::row::Row;
+use crate::produce::row::{Row, Rows};
 
 /// The longest name that a topic can have.
 const LONGEST_NAME: usize = 249;
@@ -182,7 +181,7 @@ impl<T: Clone> Accumulator<T> {
         &mut self,
         topic: &str,
         placed: &Placed,
-        rows: &mut Peekable<impl Iterator<Item = Row<'a, H>>>,
+        rows: &mut Rows<impl Fn(usize) -> Option<Row<'a, H>>>,
         time_ms: i64,
         most: u32,
     ) -> u32
@@ -205,7 +204,8 @@ impl<T: Clone> Accumulator<T> {
             return 0;
         };
         let (mut count, mut bytes) = (0, 0);
-        while let Some(row) = rows.peek().filter(|_| count < most) {
+        while count < most {
+            let Some(row) = rows.peek() else { break };
             let follows = match row.partition {
                 Some(partition) => !placed.is_free && partition == queue.partition,
                 None => placed.is_free && hash(&self.config, row.key).is_none(),
@@ -218,12 +218,13 @@ impl<T: Clone> Accumulator<T> {
                 break;
             }
             let time_ms = row.timestamp_ms.unwrap_or(time_ms);
-            let headers = row.headers.clone();
-            let appended = open.builder.append(time_ms, row.key, row.value, headers);
+            let appended = open
+                .builder
+                .append(time_ms, row.key, row.value, row.headers);
             if appended.is_err() {
                 break;
             }
-            rows.next();
+            rows.pass();
             count += 1;
             bytes += size;
             open.largest = open.largest.max(size);

@@ -90,4 +90,4 @@ mod tests;
 pub use accumulator::Accumulator;
 pub use append::{Appended, NotAppended, check_topic};
 pub use batch::{Done, Stored};
-pub use row::{NoHeaders, Row};
+pub use row::{NoHeaders, Row, Rows};

@@ -265,6 +265,7 @@ impl Scene<'_> {
 }
 
 /// The hash whose remainder is the partition of a record with this key; `None` where the key does not choose.
+#[inline]
 pub(super) fn hash(config: &Config, key: Option<&[u8]>) -> Option<u32> {
     match config.partitioner {
         Partitioner::Sticky | Partitioner::RoundRobin => {

@@ -15,6 +15,46 @@ pub struct Row<'a, H> {
     pub headers: H,
 }
 
+/// The rows of one call that are not appended yet. Each is read by its number when its turn comes, which takes less than a copy that
+/// waits for its turn.
+#[derive(Debug)]
+pub struct Rows<F> {
+    row: F,
+    next: usize,
+    end: usize,
+}
+
+impl<'a, F, H> Rows<F>
+where
+    F: Fn(usize) -> Option<Row<'a, H>>,
+{
+    /// `count` rows, each of which `row` returns by its number, from 0 up.
+    pub fn new(count: usize, row: F) -> Self {
+        Rows {
+            row,
+            next: 0,
+            end: count,
+        }
+    }
+
+    /// The next row, if there is one.
+    #[inline]
+    pub fn peek(&self) -> Option<Row<'a, H>> {
+        (self.row)(self.next)
+    }
+
+    /// Passes over the next row.
+    #[inline]
+    pub fn pass(&mut self) {
+        self.next += 1;
+    }
+
+    /// How many rows are left.
+    pub fn left(&self) -> usize {
+        self.end.saturating_sub(self.next)
+    }
+}
+
 /// The headers of a row that has none.
 pub type NoHeaders<'a> = std::iter::Empty<(&'a str, Option<&'a [u8]>)>;
 

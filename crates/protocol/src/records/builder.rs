@@ -155,15 +155,24 @@ impl BatchBuilder {
             + varint::size(wide(header_count))
             + header_bytes;
         let mut out = Out(self.room(varint::size(wide(body)) + body)?);
-        // Size 5, attributes 1, timestamp 10, offset 5.
-        out.short::<21>(|short| {
+        // Size 5, attributes 1, timestamp 10, offset 5; then the lengths up to the next bytes of the caller.
+        out.short::<31>(|short| {
             short.varint(wide(body));
             short.byte(0);
             short.varint(timestamp_delta);
             short.varint(i64::from(delta));
+            short.length(key);
+            if key.is_none() {
+                short.length(value);
+            }
         });
-        out.nullable(key);
-        out.nullable(value);
+        match key {
+            Some(key) => {
+                out.bytes(key);
+                out.nullable(value);
+            }
+            None => out.bytes(value.unwrap_or_default()),
+        }
         out.short::<5>(|short| short.varint(wide(header_count)));
         for (key, value) in headers {
             out.nullable(Some(key.as_bytes()));
@@ -178,6 +187,7 @@ impl BatchBuilder {
     }
 
     /// Maximum bytes of a record in a batch, before compression.
+    #[inline]
     #[must_use]
     pub fn record_size_bound<'h>(
         key: Option<&[u8]>,
@@ -205,6 +215,7 @@ impl BatchBuilder {
     }
 
     /// Bytes of the batch so far, header included, before compression.
+    #[inline]
     #[must_use]
     pub fn size(&self) -> usize {
         self.buffer.len().max(BatchHeader::SIZE)
@@ -370,8 +381,13 @@ impl Out<'_> {
 
     #[inline]
     fn nullable(&mut self, field: Option<&[u8]>) {
-        self.short::<5>(|short| short.varint(field.map_or(-1, |field| wide(field.len()))));
-        self.0.extend_from_slice(field.unwrap_or_default());
+        self.short::<5>(|short| short.length(field));
+        self.bytes(field.unwrap_or_default());
+    }
+
+    #[inline]
+    fn bytes(&mut self, bytes: &[u8]) {
+        self.0.extend_from_slice(bytes);
     }
 }
 
@@ -385,6 +401,12 @@ impl Short<'_> {
             *room = byte;
             self.0 = rest;
         }
+    }
+
+    /// The length of a field; -1 if it is null.
+    #[inline]
+    fn length(&mut self, field: Option<&[u8]>) {
+        self.varint(field.map_or(-1, |field| wide(field.len())));
     }
 
     #[inline]

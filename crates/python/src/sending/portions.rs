@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_schema::{Field, Schema, SchemaRef};
-use ottla_client::{Deliveries, Error, Producer, Row, Written};
-use ottla_columnar::Rows;
+use ottla_client::{Deliveries, Error, Producer, Row, Rows as Unsent, Written};
+use ottla_columnar::{RowHeaders, Rows};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
@@ -177,7 +177,7 @@ fn runs(topic: Option<&str>, rows: Rows) -> PyResult<Vec<Run>> {
     let mut runs = Vec::new();
     let mut start = 0;
     while start < rows.len() {
-        let name = topic.or_else(|| rows.get(start).topic);
+        let name = topic.or_else(|| rows.topic(start));
         let Some(name) = name else {
             return Err(errors::argument(&format!(
                 "no topic is given, and row {start} has none in its column `topic`"
@@ -186,7 +186,7 @@ fn runs(topic: Option<&str>, rows: Rows) -> PyResult<Vec<Run>> {
         let end = match topic {
             Some(_) => rows.len(),
             None => (start..rows.len())
-                .find(|row| rows.get(*row).topic != Some(name))
+                .find(|row| rows.topic(*row) != Some(name))
                 .unwrap_or(rows.len()),
         };
         runs.push(Run {
@@ -284,8 +284,9 @@ impl Portion {
         let mut failure = None;
         match self {
             Portion::Objects { topic, rows } => {
-                let rows = rows.iter().map(Outgoing::row);
-                sent.push(client.send_many(topic, rows, None).await?);
+                let row = |at| rows.get(at).map(Outgoing::row);
+                let unsent = Unsent::new(rows.len(), row);
+                sent.push(client.send_many(topic, unsent, None).await?);
             }
             Portion::Columns(runs) => {
                 for run in runs {
@@ -293,7 +294,7 @@ impl Portion {
                         sent.push(client.unsent(run.range.len(), error));
                         continue;
                     }
-                    match client.send_many(&run.topic, run.rows(), None).await {
+                    match client.send_many(&run.topic, run.unsent(), None).await {
                         Ok(deliveries) => {
                             failure = deliveries.stopped().cloned();
                             sent.push(deliveries);
@@ -326,19 +327,20 @@ impl Run {
         Ok(())
     }
 
-    fn rows(
-        &self,
-    ) -> impl Iterator<Item = Row<'_, impl Iterator<Item = (&str, Option<&[u8]>)> + Clone>> {
-        self.range.clone().enumerate().map(|(at, row)| {
-            let row = self.rows.get(row);
+    fn unsent<'a>(&'a self) -> Unsent<impl Fn(usize) -> Option<Row<'a, RowHeaders<'a>>>> {
+        Unsent::new(self.range.len(), |at| {
+            if at >= self.range.len() {
+                return None;
+            }
+            let row = self.rows.get(self.range.start + at);
             let placed = self.placed.get(at).copied();
-            Row {
+            Some(Row {
                 partition: placed.unwrap_or(row.partition),
                 timestamp_ms: row.timestamp_ms,
                 key: row.key,
                 value: row.value,
                 headers: row.headers,
-            }
+            })
         })
     }
 }

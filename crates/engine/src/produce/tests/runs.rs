@@ -1,10 +1,8 @@
 //! Rows that are appended together go where they would go one by one.
 
-use std::iter::Peekable;
-
 use super::partitions::spread;
 use super::*;
-use crate::producer::NoHeaders;
+use crate::producer::{NoHeaders, Rows};
 use crate::random::Random;
 
 type Plain = Row<'static, NoHeaders<'static>>;
@@ -40,7 +38,7 @@ fn rows(random: &mut Random, count: usize) -> Vec<Plain> {
 /// Appends rows until the buffer is full, at most `most` together.
 fn append(
     script: &mut Sender,
-    rows: &mut Peekable<impl Iterator<Item = Plain>>,
+    rows: &mut Rows<impl Fn(usize) -> Option<Plain>>,
     most: u32,
     opened: &mut i32,
     fates: &mut Vec<Fate>,
@@ -61,7 +59,7 @@ fn append(
             }
             Err(NotAppended::UnknownPartition(error) | NotAppended::Failed(error)) => {
                 fates.push(Err(error.kind()));
-                rows.next();
+                rows.pass();
             }
             Err(NotAppended::UnknownTopic) => panic!("the topic is known"),
         }
@@ -75,7 +73,7 @@ fn sent(
     most: u32,
 ) -> (Vec<Fate>, Vec<Vec<String>>) {
     let mut script = spread(&[1, 2, 1, 2], options);
-    let mut rows = rows.iter().cloned().peekable();
+    let mut rows = Rows::new(rows.len(), |at| rows.get(at).cloned());
     let (mut opened, mut fates, mut requests) = (0, Vec::new(), Vec::new());
     while rows.peek().is_some() {
         append(&mut script, &mut rows, most, &mut opened, &mut fates);
@@ -113,7 +111,8 @@ fn rows_sent_together_go_where_they_go_one_by_one() {
 #[test]
 fn a_run_ends_with_its_batch_and_leaves_the_next_row() {
     let mut script = spread(&[1], &[("batch.size", "1000"), ("linger.ms", "1000")]);
-    let mut rows = std::iter::repeat_n(Row::new(None, BYTES.get(..100)), 20).peekable();
+    let row = |at| (at < 20).then(|| Row::new(None, BYTES.get(..100)));
+    let mut rows = Rows::new(20, row);
     let make = |_: &Arc<str>, partition| partition;
     let now = script.now;
     let mut counts = Vec::new();
