@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 PARTITIONS, SIZE = 4, 100
 PATIENCE = 600
+# Seconds in which the broker deletes the topic of the run before, and makes the files of a new one.
+PAUSE = 1
 # A consumer that never waits for more, and has room for as much as the broker sends.
 READS = "-X queued.min.messages=1000000 -X fetch.message.max.bytes=8388608 -X queued.max.messages.kbytes=262144"
 # Batches as large as the topic allows, and a queue that does not fill up at once.
@@ -169,6 +171,7 @@ def main() -> None:
                     progress.set_postfix_str(f"{row.task}: {row.name}")
                     if row.task.startswith("produce"):
                         broker.create("written", PARTITIONS)
+                        time.sleep(PAUSE)
                     taken = measure(row.command)
                     if row.task.startswith("produce"):
                         broker.delete("written")
