@@ -112,6 +112,13 @@ def ray_own(address, topic):
     )
 
 
+def ray_range(_address, topic):
+    """What Ray takes for as many numbers, which it reads from nowhere."""
+    library = start_ray()
+    count = 1_000_000 if topic == "million" else 100
+    return lambda: sum(len(b["id"]) for b in library.data.range(count).iter_batches(batch_format="pyarrow"))
+
+
 def start_ray():
     os.environ |= {"RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_MODE": "disabled"}
     import ray as library
@@ -183,6 +190,7 @@ READERS = {
     "dlt_own": ("dlt", "dlt, the `kafka_consumer` of its verified sources", True),
     "ray_tasks": ("ray", "Ray Data, the read tasks of `read_topic` alone", False),
     "ray": ("ray", "Ray Data, `read_topic`", False),
+    "ray_range": ("ray", "Ray Data, `range`: numbers from nowhere", False),
     "ray_own": ("ray", "Ray Data, its own `read_kafka`", True),
 }
 
