@@ -11,7 +11,8 @@ use ottla_engine::{Error, Kind};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use crate::net::transport::{deadline, timeout_at};
+use crate::net::transport::deadline;
+use crate::runtime::deadlines::Deadlines;
 
 /// Where a record was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,11 +39,12 @@ pub struct UnobservedFailures {
 /// Why a producer's records are still undelivered, as far as it is known.
 type Delay = Box<dyn Fn() -> Option<Error> + Send + Sync>;
 
-/// What the batches of one producer share: why they are late, and the failures of records that
+/// What the batches of one producer share: why they are late, the deadlines of waits for them, and the failures of records that
 /// nobody observes.
 #[derive(Default)]
 pub(crate) struct Ledger {
     delay: Option<Delay>,
+    deadlines: Arc<Deadlines>,
     unobserved: Mutex<Option<UnobservedFailures>>,
 }
 
@@ -55,9 +57,10 @@ impl fmt::Debug for Ledger {
 }
 
 impl Ledger {
-    pub(crate) fn new(delay: Delay) -> Ledger {
+    pub(crate) fn new(delay: Delay, deadlines: &Arc<Deadlines>) -> Ledger {
         Ledger {
             delay: Some(delay),
+            deadlines: Arc::clone(deadlines),
             unobserved: Mutex::default(),
         }
     }
@@ -287,7 +290,8 @@ impl Completion {
                 changed.await;
                 continue;
             };
-            if timeout_at(deadline, changed).await.is_err() {
+            let in_time = self.ledger.deadlines.timeout_at(deadline, changed).await;
+            if in_time.is_err() {
                 return self.covers(first, count);
             }
         }

@@ -72,7 +72,7 @@ impl Producer {
         // Batches have the ledger, and the driver has the batches.
         let weak = Arc::downgrade(&driver);
         let delay = move || weak.upgrade()?.with(|engine, _| engine.delay());
-        let ledger = Ledger::new(Box::new(delay));
+        let ledger = Ledger::new(Box::new(delay), threads.deadlines());
         Ok(Producer {
             ledger: Arc::new(ledger),
             driver,

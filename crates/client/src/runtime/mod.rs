@@ -2,6 +2,7 @@
 
 pub(crate) mod calls;
 pub(crate) mod client_ids;
+pub(crate) mod deadlines;
 pub(crate) mod driver;
 pub mod events;
 pub(crate) mod shell;

@@ -146,7 +146,7 @@ impl<W: Publish> Shell<W> {
             threads: Arc::clone(threads),
             links: Mutex::default(),
             tasks: Mutex::default(),
-            waiters: Waiters::default(),
+            waiters: Waiters::new(threads.deadlines()),
             watch,
             publishing: AtomicUsize::new(0),
             timer: Notify::new(),

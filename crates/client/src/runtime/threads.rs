@@ -11,12 +11,15 @@ use std::thread;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot::{Receiver, Sender, channel};
 
+use crate::runtime::deadlines::Deadlines;
+
 /// Threads for I/O. They end when the last client on them is closed and their owner has dropped them.
 #[derive(Debug)]
 pub struct Threads {
     first: Handle,
     others: Vec<Handle>,
     turns: AtomicUsize,
+    deadlines: Arc<Deadlines>,
     /// A thread ends when its one is dropped.
     keepers: Vec<Sender<()>>,
 }
@@ -28,8 +31,10 @@ impl Threads {
     /// The system refuses a thread, or the means to wait for sockets.
     pub fn start(count: usize, name: &str) -> io::Result<Arc<Threads>> {
         let (keeper, kept) = channel();
+        let first = start(name, kept)?;
         let mut threads = Threads {
-            first: start(name, kept)?,
+            deadlines: Deadlines::start(&first),
+            first,
             others: Vec::new(),
             turns: AtomicUsize::new(0),
             keepers: vec![keeper],
@@ -47,8 +52,10 @@ impl Threads {
     /// # Panics
     /// Outside of a runtime.
     pub fn current() -> Arc<Threads> {
+        let first = Handle::current();
         Arc::new(Threads {
-            first: Handle::current(),
+            deadlines: Deadlines::start(&first),
+            first,
             others: Vec::new(),
             turns: AtomicUsize::new(0),
             keepers: Vec::new(),
@@ -58,6 +65,11 @@ impl Threads {
     /// The thread for what has to do with no connection.
     pub fn first(&self) -> &Handle {
         &self.first
+    }
+
+    /// The deadlines of the calls that wait for these threads.
+    pub(crate) fn deadlines(&self) -> &Arc<Deadlines> {
+        &self.deadlines
     }
 
     /// The thread whose turn it is.

@@ -10,7 +10,8 @@ use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use tokio::sync::Notify;
 
-use crate::net::transport::{Late, timeout_at};
+use crate::net::transport::Late;
+use crate::runtime::deadlines::Deadlines;
 
 /// The waiters, and the change that each waits for.
 #[derive(Debug, Default)]
@@ -18,6 +19,7 @@ pub(crate) struct Waiters {
     /// How many wait, to be read without the lock.
     count: AtomicUsize,
     waiting: Mutex<Waiting>,
+    deadlines: Arc<Deadlines>,
 }
 
 #[derive(Debug, Default)]
@@ -31,6 +33,13 @@ struct Waiting {
 type Kinds = u16;
 
 impl Waiters {
+    pub(crate) fn new(deadlines: &Arc<Deadlines>) -> Waiters {
+        Waiters {
+            deadlines: Arc::clone(deadlines),
+            ..Waiters::default()
+        }
+    }
+
     /// Whether nobody waits. With the engine locked this is certain: a later caller looks at the engine first.
     pub(crate) fn is_empty(&self) -> bool {
         self.count.load(Ordering::Acquire) == 0
@@ -115,7 +124,8 @@ pub(crate) struct Waiter<'a> {
 impl Waiter<'_> {
     /// Waits until something changed since the last call of this, or since the waiter was made; at most until the deadline.
     pub(crate) async fn changed(&self, deadline: Instant) -> Result<(), Late> {
-        timeout_at(deadline, self.bell.notified()).await
+        let deadlines = &self.waiters.deadlines;
+        deadlines.timeout_at(deadline, self.bell.notified()).await
     }
 }
 
