@@ -6,13 +6,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NoReturn, Self
+from typing import NoReturn, Self
 
 from ottla import _ottla, _reporting
 from ottla._app_metrics import AppMetrics
 from ottla._callbacks import settling
 from ottla._closing import NOT_CLOSED, deadline_of, exit_timeout, failure, left_of, noting
-from ottla._habits import missing
+from ottla._habits import mark
 from ottla._hints import ArrowArray, ArrowStream
 from ottla._later import two_phase, uuid
 from ottla._metrics import Metrics
@@ -408,7 +408,5 @@ class Producer(_ottla.SyncProducer, AppMetrics):
             "and make the producer where it is used"
         )
 
-    if not TYPE_CHECKING:  # A type checker would take every name for one that is there.
 
-        def __getattr__(self, name: str) -> Any:
-            raise missing("Producer", name)
+mark(Producer, "Producer")

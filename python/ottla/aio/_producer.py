@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Never, NoReturn, Self, Unpack
+from typing import Never, NoReturn, Self, Unpack
 
 from ottla import _ottla
 from ottla._app_metrics import AppMetrics
 from ottla._closing import NOT_CLOSED, deadline_of, exit_timeout, failure, left_of, noting
-from ottla._habits import missing
+from ottla._habits import mark
 from ottla._hints import ArrowArray, ArrowStream, ConfigValue, Servers, keywords
 from ottla._later import two_phase, uuid
 from ottla._metrics import Metrics, check_callback
@@ -477,7 +477,5 @@ class Producer(AppMetrics):
             "and make the producer where it is used"
         )
 
-    if not TYPE_CHECKING:  # A type checker would take every name for one that is there.
 
-        def __getattr__(self, name: str) -> Any:
-            raise missing("aio.Producer", name)
+mark(Producer, "aio.Producer")

@@ -12,8 +12,8 @@ from ottla.cli import signals
 from ottla.cli.formats.envelope import Parsed, parse
 from ottla.errors import ArgumentError
 
-# Most bytes of one read: few enough to stay in the cache of a core until they are sent. What a pipe has is taken at once, so that nothing
-# waits for more.
+# Most bytes of one read: few enough to stay in the cache of a core until they are sent. What a pipe has is taken at
+# once, so that nothing waits for more.
 CHUNK = 2**18
 
 

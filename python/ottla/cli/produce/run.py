@@ -19,7 +19,8 @@ from ottla.cli.progress import Progress
 from ottla.errors import ArgumentError
 
 TABLES = ("csv", "arrow", "parquet")
-# Bytes of records that are under way: half of the default keeps the brokers as busy, and takes half as long at the end of the input.
+# Bytes of records that are under way: half of the default keeps the brokers as busy, and takes half as long at the end
+# of the input.
 UNDER_WAY = 32 << 20
 
 
