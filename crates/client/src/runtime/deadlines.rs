@@ -1,7 +1,7 @@
 //! The deadlines of waiting calls.
 //!
 //! Nearly every wait ends long before its deadline. A timer of the runtime for each of them would wake an I/O thread whenever a wait
-//! begins. So all share one timer, which goes off at the deadline that it was set for even if that wait has ended: it is set anew only
+//! begins. So all share one timer, which goes off at the deadline that it was set for even if that wait has ended: it is set again only
 //! for a deadline before that.
 
 use std::collections::BTreeMap;
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn only_an_earlier_deadline_sets_the_timer_anew() {
+    fn only_an_earlier_deadline_sets_the_timer_again() {
         let deadlines = Deadlines::default();
         let (woken, begin) = (Arc::new(Woken::default()), now());
         let waker = Waker::from(Arc::clone(&woken));
