@@ -55,7 +55,8 @@ class _Events(logging.Handler):
 
     def _connect_failed(self, broker: str, text: str) -> None:
         error_cb = self._callbacks["error_cb"]
-        number = code("_RESOLVE" if "cannot be looked up" in text else "_TRANSPORT")
+        names = {"cannot be looked up": "_RESOLVE", "is not authenticated by": "_AUTHENTICATION"}
+        number = code(next((name for part, name in names.items() if part in text), "_TRANSPORT"))
         self._queued.append(lambda: error_cb(KafkaError(number, text)))
         self._down.add(broker)
         if self._servers <= self._down:
