@@ -51,6 +51,9 @@ class _State:
         self.client: ottla.ShareConsumer | None = None
         if self.cluster.is_connected:
             self.client = ottla.ShareConsumer(config=self.cluster.properties())
+            if config.properties.get("share.acquire.mode", "").lower() != "record_limit":
+                # As librdkafka, which returns the records of a batch at once.
+                self.client._core.keep_batches()
             self.cluster.metrics = self.client.metrics
             self.cluster.name(self.client.metrics())
             if "error_cb" in config.callbacks:
