@@ -69,3 +69,28 @@ print([len(polled(exact)) for _ in range(4)])
 exact.close()
 """
     assert printed(program, servers) == ["[7, 4]", "[3, 3, 3, 2]"]
+
+
+def test_debug_logs_responses_by_their_facility(servers):
+    program = """
+class Seen(logging.Handler):
+    def emit(self, record):
+        seen.add(record.getMessage().split(" ", 1)[0])
+
+seen = set()
+logger = logging.getLogger("app")
+logger.setLevel(logging.DEBUG)
+logger.propagate = False
+logger.addHandler(Seen())
+producer = Producer(servers)
+producer.produce("t", "1")
+producer.flush()
+for context in ("msg", "cgrp,fetch"):
+    reader = consumer(context, debug=context, logger=logger)
+    polled(reader)
+    reader.commit_sync(10)
+    reader.poll(0.2)
+    reader.close()
+    print(*sorted(name for name in seen if name.startswith("SHARE")))
+"""
+    assert printed(program, servers) == ["", "SHAREACK SHAREFETCH SHAREHEARTBEAT"]
