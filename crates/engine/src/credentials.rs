@@ -1,4 +1,4 @@
-//! Credentials from outside of the engine: tokens, signed documents, steps of a security context.
+//! Credentials from outside of the engine: users with passwords, tokens, signed documents, steps of a security context.
 //!
 //! Other servers or the caller's own code have them, so a request for them may take its time; an
 //! engine never waits for it.
@@ -14,6 +14,8 @@ use crate::error::Error;
 /// A request to the provider.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Question {
+    /// A user and a password for PLAIN or SCRAM, with a NUL between them.
+    Login,
     /// A bearer token (RFC 7628).
     Token,
     /// The document that AWS_MSK_IAM sends to this broker.
@@ -30,6 +32,7 @@ impl Question {
     /// The request in a word.
     pub fn name(&self) -> &'static str {
         match self {
+            Question::Login => "login",
             Question::Token => "token",
             Question::Payload => "payload",
             Question::Context(_) => "context",
@@ -41,6 +44,7 @@ impl Question {
     /// The provider in words: for the error of a request without a reply.
     pub(crate) fn provider(&self) -> &'static str {
         match self {
+            Question::Login => "a user and a password",
             Question::Token => "a token, from sasl_token or from the token endpoint",
             Question::Payload => {
                 "AWS credentials, from sasl_token or from where they are looked up"
@@ -54,7 +58,7 @@ impl Question {
     /// The bytes of the request.
     pub fn bytes(&self) -> &[u8] {
         match self {
-            Question::Token | Question::Payload => &[],
+            Question::Login | Question::Token | Question::Payload => &[],
             Question::Context(bytes) | Question::Unwrap(bytes) | Question::Wrap(bytes) => bytes,
         }
     }
@@ -69,7 +73,7 @@ impl fmt::Debug for Question {
 /// The provider's reply.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Reply {
-    /// The token, the payload, or the bytes of the step.
+    /// The login, the token, the payload, or the bytes of the step.
     pub bytes: Vec<u8>,
     /// Whether a security context is complete.
     pub complete: bool,
@@ -97,11 +101,23 @@ pub trait Provider: fmt::Debug + Send + Sync {
 
     /// Connection number `connection` has ended.
     fn ended(&self, connection: u64);
+
+    /// Grows when the caller replaces the credentials: an earlier refusal proves nothing for the new ones.
+    fn version(&self) -> u64 {
+        0
+    }
 }
 
 /// The provider that settings name, if they name one.
 #[derive(Clone, Default)]
 pub struct Credentials(pub Option<Arc<dyn Provider>>);
+
+impl Credentials {
+    /// The provider's version; 0 without a provider.
+    pub(crate) fn version(&self) -> u64 {
+        self.0.as_ref().map_or(0, |provider| provider.version())
+    }
+}
 
 /// The same provider.
 impl PartialEq for Credentials {

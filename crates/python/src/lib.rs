@@ -91,6 +91,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(tables::header_versions, module)?)?;
     module.add_function(wrap_pyfunction!(tables::messages, module)?)?;
     module.add_function(wrap_pyfunction!(writing::encode_records, module)?)?;
+    module.add_class::<clients::login::SaslLogin>()?;
     module.add_class::<clients::sasl::SaslQueue>()?;
     module.add_class::<clients::sasl::SaslRequest>()?;
     module.add_function(wrap_pyfunction!(clients::sasl::sign_assertion, module)?)?;

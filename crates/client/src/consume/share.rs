@@ -57,6 +57,8 @@ struct Inner<D: Decode> {
     closing: AtomicBool,
     /// The thread that polls has others to serve.
     is_brief: AtomicBool,
+    /// A poll does not divide a batch.
+    keeps_batches: AtomicBool,
     /// Another thread decodes what comes next.
     is_elsewhere: AtomicBool,
     raised: Raised,
@@ -118,6 +120,7 @@ impl<D: Decode> ShareConsumer<D> {
                 ready: Mutex::default(),
                 closing: AtomicBool::new(false),
                 is_brief: AtomicBool::new(false),
+                keeps_batches: AtomicBool::new(false),
                 is_elsewhere: AtomicBool::new(false),
                 raised: Raised::default(),
                 back: Notify::new(),
@@ -129,6 +132,12 @@ impl<D: Decode> ShareConsumer<D> {
     /// longer to decode is decoded by another one, and the poll waits for that as it waits for brokers.
     pub fn poll_briefly(&self) {
         self.inner.is_brief.store(true, Ordering::Relaxed);
+    }
+
+    /// From now on a poll returns the rest of a batch as a whole, although it then returns more records than it was asked for: as
+    /// Java's client and librdkafka do with share.acquire.mode=batch_optimized (KIP-1206).
+    pub fn keep_batches(&self) {
+        self.inner.keeps_batches.store(true, Ordering::Relaxed);
     }
 
     /// Joins the group, and shares the partitions of these topics with its other members.
@@ -556,6 +565,7 @@ impl<D: Decode> Inner<D> {
     fn gather(&self, most: usize) -> Result<Option<Vec<Given<D::Chunk>>>, Error> {
         let mut all = Vec::new();
         let mut left = most;
+        let keeps_batches = self.keeps_batches.load(Ordering::Relaxed);
         let mut ready = self.ready.lock();
         while left > 0 {
             match ready.front_mut() {
@@ -567,11 +577,12 @@ impl<D: Decode> Inner<D> {
                     }
                 }
                 Some(Ready::Records { given, row, .. }) => {
-                    let count = given.chunk.len().saturating_sub(*row).min(left);
-                    if count == 0 {
+                    let rest = given.chunk.len().saturating_sub(*row);
+                    if rest == 0 {
                         ready.pop_front();
                         continue;
                     }
+                    let count = if keeps_batches { rest } else { rest.min(left) };
                     let chunk = given.chunk.slice(*row, count);
                     *row += count;
                     let (lock, first, last) =
@@ -581,7 +592,7 @@ impl<D: Decode> Inner<D> {
                         .driver
                         .with(|engine, now| engine.give(now, lock, (first, last), what))
                     {
-                        left -= count;
+                        left = left.saturating_sub(count);
                         all.push(Given {
                             chunk,
                             lock,

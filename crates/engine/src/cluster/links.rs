@@ -133,6 +133,8 @@ struct Link {
     throttled_until: Option<Instant>,
     /// When a request was last sent or a response received, or the connection made.
     used: Instant,
+    /// The version of the credentials when it was dialled.
+    credentials: u64,
 }
 
 impl Link {
@@ -200,6 +202,8 @@ pub(super) struct Links {
     links: BTreeMap<LinkId, Link>,
     by_destination: FxHashMap<Destination, LinkId>,
     failures: BTreeMap<Destination, Failure>,
+    /// The version of the credentials that the refusals among the failures are of.
+    credentials: u64,
     /// Brokers of the cluster that do not accept the client, and that were reported as such.
     refusing: BTreeSet<i32>,
     next_id: u64,
@@ -414,6 +418,20 @@ impl Links {
         }
     }
 
+    /// Forgets that brokers refused the client, once its credentials are other ones: they may be accepted, and at once.
+    pub(super) fn follow_credentials(&mut self, context: &Context) {
+        if self.has_other_credentials(context) {
+            self.credentials = context.config.credentials.version();
+            self.failures
+                .retain(|_, failure| !failure.cause.is_refusal());
+        }
+    }
+
+    /// Whether the failures are of credentials that were replaced.
+    fn has_other_credentials(&self, context: &Context) -> bool {
+        self.credentials != context.config.credentials.version()
+    }
+
     /// Whether the pause after the last failure is over; if not, sets the alarm for its end.
     fn may_dial(&self, now: Instant, context: &mut Context, destination: Destination) -> bool {
         match self
@@ -468,6 +486,7 @@ impl Links {
                 woken: false,
                 throttled_until: None,
                 used: now,
+                credentials: context.config.credentials.version(),
             },
         );
     }
@@ -590,6 +609,10 @@ impl Links {
         };
         let cause = cause.clone().at(&broker);
         let mut cause = self.eras.explain(&context.config, &broker, cause);
+        if cause.is_refusal() && link.credentials != context.config.credentials.version() {
+            // It may be of the credentials before: the next attempt shows.
+            cause = cause.wrap(Kind::Unreachable, "the credentials were replaced");
+        }
         if cause.is_refusal() {
             context.meters.refused(now, was_up);
         }

@@ -98,6 +98,7 @@ impl Cluster {
 
     /// Does what is due. To be called after anything happened.
     pub(crate) fn pump(&mut self, now: Instant) {
+        self.links.follow_credentials(&self.context);
         self.links.end_pauses(now, &mut self.context);
         self.links.close_idle(now, &mut self.context);
         self.pump_requests(now);

@@ -3,10 +3,9 @@
 use super::Mechanism;
 use super::gssapi::Gssapi;
 use super::hash::Hash;
+use super::login::{Login, Named};
 use super::msk_iam::MskIam;
 use super::oauthbearer::OauthBearer;
-use super::plain::Plain;
-use super::scram::Scram;
 use crate::config::{Config, SaslMechanism};
 use crate::error::Error;
 
@@ -18,14 +17,20 @@ pub fn mechanism(config: &Config) -> Result<Option<Box<dyn Mechanism>>, Error> {
     let Some(chosen) = config.authenticates() else {
         return Ok(None);
     };
-    let (user, password) = (config.sasl_username.as_str(), &config.sasl_password);
-    let scram = |hash| Scram::new(hash, user, password, config.token_auth);
-    Ok(Some(match chosen {
-        SaslMechanism::Plain => Box::new(Plain::new(user, password)?),
-        SaslMechanism::ScramSha256 => Box::new(scram(Hash::Sha256)),
-        SaslMechanism::ScramSha512 => Box::new(scram(Hash::Sha512)),
-        SaslMechanism::OauthBearer => Box::new(OauthBearer::default()),
-        SaslMechanism::AwsMskIam => Box::new(MskIam::default()),
-        SaslMechanism::Gssapi => Box::new(Gssapi::new(config.kerberos_principal.as_deref())),
+    let named = match chosen {
+        SaslMechanism::Plain => Named::Plain,
+        SaslMechanism::ScramSha256 => Named::Scram(Hash::Sha256, config.token_auth),
+        SaslMechanism::ScramSha512 => Named::Scram(Hash::Sha512, config.token_auth),
+        SaslMechanism::OauthBearer => return Ok(Some(Box::new(OauthBearer::default()))),
+        SaslMechanism::AwsMskIam => return Ok(Some(Box::new(MskIam::default()))),
+        SaslMechanism::Gssapi => {
+            let principal = config.kerberos_principal.as_deref();
+            return Ok(Some(Box::new(Gssapi::new(principal))));
+        }
+    };
+    Ok(Some(if config.credentials.0.is_some() {
+        Box::new(Login::new(named))
+    } else {
+        named.with(&config.sasl_username, &config.sasl_password)?
     }))
 }

@@ -12,12 +12,14 @@
 //! of the connection handles it elsewhere.
 //!
 //! * `plain`, `scram`, `oauthbearer`, `msk_iam`, `gssapi`: the mechanisms
+//! * `login`: `plain` or `scram` with a user and a password that may change
 //! * `outside`: what they need from outside
 //! * `choose`: from settings to a mechanism
 
 mod choose;
 mod gssapi;
 mod hash;
+mod login;
 mod msk_iam;
 mod oauthbearer;
 mod outside;

@@ -14,6 +14,8 @@ pub(super) struct Plain {
 }
 
 impl Plain {
+    pub(super) const NAME: &str = "PLAIN";
+
     /// # Errors
     /// A NUL stands in the name or the password: it would end the one and begin the other.
     pub(super) fn new(user: &str, password: &Secret) -> Result<Plain, Error> {
@@ -31,7 +33,7 @@ impl Plain {
 
 impl Mechanism for Plain {
     fn name(&self) -> &'static str {
-        "PLAIN"
+        Plain::NAME
     }
 
     fn user(&self) -> Option<&str> {

@@ -72,6 +72,13 @@ impl Scram {
         }
     }
 
+    pub(super) fn name_of(hash: Hash) -> &'static str {
+        match hash {
+            Hash::Sha256 => "SCRAM-SHA-256",
+            Hash::Sha512 => "SCRAM-SHA-512",
+        }
+    }
+
     pub(super) fn first(&mut self, nonce: &str) -> Step {
         let user = self.user.replace('=', "=3D").replace(',', "=2C");
         let extension = if self.token { ",tokenauth=true" } else { "" };
@@ -122,10 +129,7 @@ impl Scram {
 
 impl Mechanism for Scram {
     fn name(&self) -> &'static str {
-        match self.hash {
-            Hash::Sha256 => "SCRAM-SHA-256",
-            Hash::Sha512 => "SCRAM-SHA-512",
-        }
+        Scram::name_of(self.hash)
     }
 
     fn user(&self) -> Option<&str> {

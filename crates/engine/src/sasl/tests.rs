@@ -4,6 +4,7 @@ use bytes::Bytes;
 
 use super::gssapi::Gssapi;
 use super::hash::Hash;
+use super::login::{Login, Named};
 use super::msk_iam::MskIam;
 use super::oauthbearer::OauthBearer;
 use super::plain::Plain;
@@ -236,6 +237,55 @@ fn aws_msk_iam_sends_the_document_and_wants_it_confirmed() {
     iam.take(reply(b"{}")).unwrap();
     let confirmed = Bytes::from_static(b"{\"version\":\"2020_10_22\"}");
     assert_eq!(iam.step(confirmed).unwrap(), Step::Done);
+}
+
+#[test]
+fn a_login_is_asked_for_by_each_authentication() {
+    let mut login = Login::new(Named::Plain);
+    assert_eq!(login.name(), "PLAIN");
+    assert_eq!(login.user(), None);
+    assert!(login.step(Bytes::new()).is_err(), "nothing was begun");
+    for (user, password) in [("alice", "old"), ("bob", "new")] {
+        assert_eq!(
+            login.begin().unwrap(),
+            Step::Need(Need::Outside(Question::Login))
+        );
+        let given = reply(format!("{user}\0{password}").as_bytes());
+        assert_eq!(
+            sent(login.take(given).unwrap()),
+            format!("\0{user}\0{password}")
+        );
+        assert_eq!(login.user(), Some(user));
+        assert_eq!(login.step(Bytes::new()).unwrap(), Step::Done);
+    }
+}
+
+#[test]
+fn a_login_goes_on_as_its_mechanism() {
+    let mut login = Login::new(Named::Scram(Hash::Sha512, true));
+    assert_eq!(login.name(), "SCRAM-SHA-512");
+    login.begin().unwrap();
+    let asks = login.take(reply(b"u\0p")).unwrap();
+    assert_eq!(asks, Step::Need(Need::Nonce));
+    let first = sent(login.take(Given::Nonce([7; 24])).unwrap());
+    assert_eq!(
+        first,
+        "n,,n=u,r=BwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcH,tokenauth=true"
+    );
+    assert!(login.advice().contains("delegation token"));
+}
+
+#[test]
+fn a_login_that_is_none_is_refused() {
+    for bytes in [&b""[..], b"alice", b"\xff\0p"] {
+        let mut login = Login::new(Named::Plain);
+        login.begin().unwrap();
+        let error = login.take(reply(bytes)).unwrap_err();
+        assert_eq!(error.kind(), Kind::Authentication);
+    }
+    let mut login = Login::new(Named::Plain);
+    login.begin().unwrap();
+    assert!(login.take(Given::Nonce([7; 24])).is_err(), "out of turn");
 }
 
 fn context(bytes: &[u8], complete: bool) -> Given {

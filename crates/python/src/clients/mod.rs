@@ -7,6 +7,7 @@ pub(crate) mod assignors;
 pub(crate) mod consumer;
 pub(crate) mod initialized;
 pub(crate) mod lifecycle;
+pub(crate) mod login;
 pub(crate) mod metrics;
 pub(crate) mod options;
 pub(crate) mod producer;

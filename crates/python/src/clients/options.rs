@@ -9,6 +9,7 @@ use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyMapping, PyString, P
 use crate::bridge::calls::Guarded;
 use crate::bridge::{calls, errors};
 use crate::clients::assignors::Assignors;
+use crate::clients::login::SaslLogin;
 use crate::clients::{assignors, sasl};
 
 const STRATEGY: [&str; 2] = [
@@ -136,7 +137,7 @@ fn but_token<'py>(
         mapping,
         &["sasl_token", "sasl.token"],
         token,
-        |given| match given.is_callable() {
+        |given| match given.is_callable() || given.is_instance_of::<SaslLogin>() {
             true => Ok(true),
             false => Err(errors::config(
                 "sasl_token: must be a function that returns a token, and is not callable",

@@ -21,6 +21,7 @@ use crate::bridge::calls::Guarded;
 use crate::bridge::doorbell::{Descriptor, Doorbell};
 use crate::bridge::errors;
 use crate::bridge::runtime::Native;
+use crate::clients::login::SaslLogin;
 
 type Answer = oneshot::Sender<Result<Reply, Error>>;
 
@@ -218,7 +219,7 @@ impl Provider for Asking {
 }
 
 /// Names the provider in the settings of a client that is being made, if its mechanism needs one. `token` is the caller's
-/// `sasl_token`.
+/// `sasl_token`, or a [`SaslLogin`].
 pub(crate) fn provide(
     py: Python<'_>,
     config: &mut Config,
@@ -226,6 +227,10 @@ pub(crate) fn provide(
 ) -> PyResult<()> {
     static PROVIDER: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     static QUEUE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    if let Some(login) = token.and_then(|token| token.cast::<SaslLogin>().ok()) {
+        config.credentials = Credentials(Some(login.get().provider()));
+        return Ok(());
+    }
     let chosen = config
         .authenticates()
         .filter(|mechanism| mechanism.asks_outside());

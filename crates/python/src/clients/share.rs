@@ -83,6 +83,12 @@ impl ShareConsumerCore {
         Ok(())
     }
 
+    /// Lets polls return whole batches, although they then have more records than `max_records`.
+    fn keep_batches(&self) -> PyResult<()> {
+        self.client.get()?.keep_batches();
+        Ok(())
+    }
+
     fn subscribe(&self, py: Python<'_>, topics: &Bound<'_, PyAny>) -> PyResult<()> {
         let client = self.client.get()?;
         let topics = names(topics)?

@@ -22,6 +22,16 @@ LONG_SLICE: Final = 0.5
 _numbers = itertools.count(1)
 _PAUSE: Final = re.compile(r"pause of (\d+) ms")
 _OTTLA: Final = logging.getLogger("ottla")
+_CONNECTION: Final = logging.getLogger("ottla.connection")
+# The contexts of `debug` that have requests and their responses in librdkafka. ottla logs responses.
+_REQUESTS: Final = frozenset({"all", "cgrp", "fetch", "protocol"})
+_RESPONSE: Final = re.compile(r"responded to (\w+) ")
+# librdkafka's facilities, by the API that such a log is about.
+_FACILITIES: Final = {
+    "ShareAcknowledge": "SHAREACK",
+    "ShareFetch": "SHAREFETCH",
+    "ShareGroupHeartbeat": "SHAREHEARTBEAT",
+}
 
 
 class _Events(logging.Handler):
@@ -47,7 +57,10 @@ class _Events(logging.Handler):
             return
         if self._to is not None:
             level, text = record.levelno, record.getMessage()
-            self._queued.append(lambda: self._to.log(level, "%s [%s] %s", record.kind, record.client, text))  # type: ignore[attr-defined]
+            response = _RESPONSE.search(text)
+            kind: str = record.kind  # type: ignore[attr-defined]
+            facility = kind if response is None else _FACILITIES.get(response[1], kind)
+            self._queued.append(lambda: self._to.log(level, "%s [%s] %s", facility, record.client, text))  # type: ignore[attr-defined]
         if record.kind == "ConnectFailed" and "error_cb" in self._callbacks:  # type: ignore[attr-defined]
             self._connect_failed(str(record.broker), record.getMessage())  # type: ignore[attr-defined]
         elif record.kind == "Throttled" and "throttle_cb" in self._callbacks:  # type: ignore[attr-defined]
@@ -55,7 +68,8 @@ class _Events(logging.Handler):
 
     def _connect_failed(self, broker: str, text: str) -> None:
         error_cb = self._callbacks["error_cb"]
-        number = code("_RESOLVE" if "cannot be looked up" in text else "_TRANSPORT")
+        names = {"cannot be looked up": "_RESOLVE", "is not authenticated by": "_AUTHENTICATION"}
+        number = code(next((name for part, name in names.items() if part in text), "_TRANSPORT"))
         self._queued.append(lambda: error_cb(KafkaError(number, text)))
         self._down.add(broker)
         if self._servers <= self._down:
@@ -106,9 +120,11 @@ class Callbacks:
             handler = _Events(config, self.clients, self._events, broker_id)
             _OTTLA.addHandler(handler)
             self._detach = weakref.finalize(self, _OTTLA.removeHandler, handler)
-        connection = logging.getLogger("ottla.connection")
-        if "throttle_cb" in config.callbacks and not connection.isEnabledFor(logging.INFO):
-            connection.setLevel(logging.INFO)
+        contexts = {context.strip() for context in config.own.get("debug", "").lower().split(",")}
+        if config.logger is not None and contexts & _REQUESTS and not _CONNECTION.isEnabledFor(logging.DEBUG):
+            _CONNECTION.setLevel(logging.DEBUG)
+        if "throttle_cb" in config.callbacks and not _CONNECTION.isEnabledFor(logging.INFO):
+            _CONNECTION.setLevel(logging.INFO)
 
     @property
     def are_watched(self) -> bool:

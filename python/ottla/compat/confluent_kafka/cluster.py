@@ -37,6 +37,11 @@ class Cluster:
         if oauth_cb is not None:
             self.tokens = Tokens(oauth_cb, config.own.get("sasl.oauthbearer.config", ""))
             config.properties["sasl_token"] = self.tokens.token
+        self._login: ottla._ottla.SaslLogin | None = None
+        user, password = (config.properties.get(name) for name in ("sasl.username", "sasl.password"))
+        if user and password and self.tokens is None:
+            self._login = ottla._ottla.SaslLogin(user, password)
+            config.properties["sasl_token"] = self._login
         self.started = time.time()
         self.metrics: Callable[[], Any] = dict
         self.pending: Callable[[], int] = int
@@ -112,18 +117,15 @@ class Cluster:
         found: str | None = description.cluster_id
         return found
 
-    def set_sasl_credentials(self, username: Any, password: Any, apply: Callable[[], bool]) -> None:
-        """Take other credentials, as long as nothing connected with the first ones."""
+    def set_sasl_credentials(self, username: Any, password: Any) -> None:
+        """Authenticate with other credentials from now on. Connections that are authenticated stay."""
         for at, value in enumerate((username, password), 1):
             if not isinstance(value, str):
                 shown = "None" if value is None else type(value).__name__
                 raise TypeError(f"argument {at} must be str, not {shown}")
-        self.config.properties.update({"sasl.username": username, "sasl.password": password})
-        if not apply():
-            reason = (
-                "set_sasl_credentials: ottla changes no credentials of a client that is connected; make another one"
-            )
-            raise failure("_NOT_IMPLEMENTED", reason)
+        # Other mechanisms, and clients without authentication, have no use for them.
+        if self._login is not None:
+            self._login.replace(username, password)
 
     def close(self) -> None:
         """Disconnect the metadata client and take no further events."""

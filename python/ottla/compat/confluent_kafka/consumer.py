@@ -419,14 +419,13 @@ class Consumer(Handle, _ottla.PollingConsumer):
         return None if self.__state is None else self.__state.cluster
 
     def set_sasl_credentials(self, username: str, password: str) -> None:
-        """Set the credentials, before the first connection.
+        """Set the credentials for the authentications from now on. Connections that are authenticated stay.
 
         Args:
             username: The user's name.
             password: The password.
         """
-        state = self.__open()
-        state.cluster.set_sasl_credentials(username, password, lambda: state.client is None)
+        self.__open().cluster.set_sasl_credentials(username, password)
 
     def close(self, *_: Never) -> None:
         """Commit what is stored, leave the group, and disconnect. Closing twice does no harm.

@@ -51,6 +51,9 @@ class _State:
         self.client: ottla.ShareConsumer | None = None
         if self.cluster.is_connected:
             self.client = ottla.ShareConsumer(config=self.cluster.properties())
+            if config.properties.get("share.acquire.mode", "").lower() != "record_limit":
+                # As librdkafka, which returns the records of a batch at once.
+                self.client._core.keep_batches()
             self.cluster.metrics = self.client.metrics
             self.cluster.name(self.client.metrics())
             if "error_cb" in config.callbacks:
@@ -287,15 +290,13 @@ class ShareConsumer:
                 state.client.set_acknowledgement_callback(lambda outcomes: state.report(callback, outcomes))
 
     def set_sasl_credentials(self, username: str, password: str) -> None:
-        """Set the credentials, before the first connection.
+        """Set the credentials for the authentications from now on. Connections that are authenticated stay.
 
         Args:
             username: The user's name.
             password: The password.
         """
-        state = self.__open()
-        has_sasl = "sasl" in state.config.properties.get("security.protocol", "").lower()
-        state.cluster.set_sasl_credentials(username, password, lambda: not has_sasl)
+        self.__open().cluster.set_sasl_credentials(username, password)
 
     def close(self) -> None:
         """Acknowledge, leave the group, and disconnect. Closing twice does no harm.

@@ -153,8 +153,11 @@ impl Links {
 
     /// Whether waiting cannot help: at every address given stands something that is not a broker, or a broker and the client do
     /// not accept each other; or the DNS did not know any of their names for too long. After a first success: a refusal by every
-    /// broker, and none is being dialled.
+    /// broker, and none is being dialled. Credentials that were replaced since then may be accepted.
     pub(in crate::cluster) fn is_hopeless(&self, context: &Context) -> bool {
+        if self.has_other_credentials(context) {
+            return false;
+        }
         let is_final = |failure: &Failure| failure.cause.is_final();
         if self.ever_up {
             let mut failures = self.failures.values();

@@ -1,6 +1,10 @@
 //! Brokers that do not accept who the client is: what fails at once, and how often they are asked again.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use super::*;
+use crate::config::Config;
+use crate::credentials::{Credentials, Provider, Question, Replying};
 
 fn refusal() -> Error {
     Error::new(Kind::Authentication, "the password is wrong")
@@ -95,4 +99,60 @@ fn a_broker_that_cannot_be_reached_is_waited_for() {
     assert!(script.engine.take_answer(&id).is_none());
     script.dead.clear();
     assert_eq!(script.pass(Duration::from_secs(3)).len(), 1);
+}
+
+/// Credentials that the caller replaces; the script authenticates nowhere.
+#[derive(Debug, Default)]
+struct Replaced(AtomicU64);
+
+impl Provider for Replaced {
+    fn ask(&self, _: u64, _: &str, _: Question) -> Replying {
+        Box::pin(std::future::pending())
+    }
+
+    fn refused(&self) {}
+
+    fn ended(&self, _: u64) {}
+
+    fn version(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+fn replaceable() -> (Script<Admin>, Arc<Replaced>) {
+    let provider = Arc::new(Replaced::default());
+    let mut config = Config::clone(&config(Role::Admin, &[]));
+    config.credentials = Credentials(Some(Arc::clone(&provider) as Arc<dyn Provider>));
+    let engine = Engine::admin(Arc::new(config), 7);
+    (Script::new(engine), provider)
+}
+
+#[test]
+fn other_credentials_are_tried_at_once() {
+    let (mut script, provider) = replaceable();
+    script.refusal = Some(refusal());
+    ask(&mut script, ListTopics, 60);
+    script.run();
+    assert!(script.engine.hopeless().is_some());
+    script.refusal = None;
+    provider.0.fetch_add(1, Ordering::Relaxed);
+    // A producer checks it before it takes a record.
+    assert!(script.engine.hopeless().is_none());
+    let list = ask(&mut script, ListTopics, 60);
+    script.run();
+    assert!(matches!(script.engine.take_answer(&list), Some(Ok(_))));
+}
+
+/// They were replaced while the broker looked at the ones before.
+#[test]
+fn a_refusal_of_the_credentials_before_ends_no_call() {
+    let (mut script, provider) = replaceable();
+    let list = ask(&mut script, ListTopics, 60);
+    let (link, _) = dialled(&mut script).unwrap();
+    provider.0.fetch_add(1, Ordering::Relaxed);
+    let down = Event::Down(refusal());
+    script.engine.handle(script.now, link, down);
+    assert!(script.engine.hopeless().is_none());
+    script.pass(Duration::from_secs(1));
+    assert!(matches!(script.engine.take_answer(&list), Some(Ok(_))));
 }

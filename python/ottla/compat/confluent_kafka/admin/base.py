@@ -94,14 +94,13 @@ class AdminBase(Handle):
         return served
 
     def set_sasl_credentials(self, username: str, password: str) -> None:
-        """Set the credentials, before the first connection.
+        """Set the credentials for the authentications from now on. Connections that are authenticated stay.
 
         Args:
             username: The user's name.
             password: The password.
         """
-        state = self._ottla_open()
-        state.set_sasl_credentials(username, password, lambda: not state.is_connected)
+        self._ottla_open().set_sasl_credentials(username, password)
 
     def __len__(self) -> int:
         return 0

@@ -1,0 +1,96 @@
+"""Share consumers of `ottla.compat.confluent_kafka`, where librdkafka's have a habit of their own."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from ottla.testing import Broker
+
+pytest.importorskip("confluent_kafka")
+# Seconds until a program has ended: it waits up to 30 for each thing.
+PATIENCE = 120
+BEGIN = """
+import logging, sys, time
+from ottla.compat.confluent_kafka import install; install()
+from confluent_kafka import Producer, ShareConsumer
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
+
+servers = {"bootstrap.servers": sys.argv[1]}
+
+
+def consumer(group, **more):
+    kind = ConfigResource.Type.GROUP
+    entry = ConfigEntry("share.auto.offset.reset", "earliest", incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(kind, group, incremental_configs=[entry])
+    for future in AdminClient(servers).incremental_alter_configs([resource]).values():
+        future.result(30)
+    made = ShareConsumer({**servers, "group.id": group, **more})
+    made.subscribe(["t"])
+    return made
+
+
+def polled(consumer):
+    deadline = time.monotonic() + 30
+    while not (messages := consumer.poll(0.2)):
+        assert time.monotonic() < deadline, "no records"
+    return [message.value().decode() for message in messages]
+"""
+
+
+@pytest.fixture
+def servers():
+    with Broker(topics={"t": 1}) as broker:
+        yield broker.bootstrap_servers
+
+
+def printed(program, servers):
+    command = [sys.executable, "-c", BEGIN + program, servers]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    assert ended.returncode == 0, ended.stderr
+    return ended.stdout.splitlines()
+
+
+def test_a_poll_ends_with_a_batch(servers):
+    """KIP-1206: `batch_optimized` takes batches as a whole, although they have more records than `max.poll.records`."""
+    program = """
+for size in (7, 2, 2):
+    producer = Producer({**servers, "linger.ms": 1000})
+    for i in range(size):
+        producer.produce("t", f"{size}{i}")
+    producer.flush()
+whole = consumer("whole", **{"max.poll.records": 3})
+print([len(polled(whole)) for _ in range(2)])
+whole.close()
+exact = consumer("exact", **{"max.poll.records": 3, "share.acquire.mode": "record_limit"})
+print([len(polled(exact)) for _ in range(4)])
+exact.close()
+"""
+    assert printed(program, servers) == ["[7, 4]", "[3, 3, 3, 2]"]
+
+
+def test_debug_logs_responses_by_their_facility(servers):
+    program = """
+class Seen(logging.Handler):
+    def emit(self, record):
+        seen.add(record.getMessage().split(" ", 1)[0])
+
+seen = set()
+logger = logging.getLogger("app")
+logger.setLevel(logging.DEBUG)
+logger.propagate = False
+logger.addHandler(Seen())
+producer = Producer(servers)
+producer.produce("t", "1")
+producer.flush()
+for context in ("msg", "cgrp,fetch"):
+    reader = consumer(context, debug=context, logger=logger)
+    polled(reader)
+    reader.commit_sync(10)
+    reader.poll(0.2)
+    reader.close()
+    print(*sorted(name for name in seen if name.startswith("SHARE")))
+"""
+    assert printed(program, servers) == ["", "SHAREACK SHAREFETCH SHAREHEARTBEAT"]
