@@ -31,8 +31,8 @@ mkdir source "build-$machine"
 tar -xzf python3.11.tar.gz -C source --strip-components=1
 
 cd "build-$machine"
-CC="$zig cc -target $machine-linux-musl -dynamic" AR="$zig ar" RANLIB="$zig ranlib" READELF=$(command -v readelf) CFLAGS="-O1 -g0" \
-    ac_cv_file__dev_ptmx=yes ac_cv_file__dev_ptc=no \
+CC="$zig cc -target $machine-linux-musl -dynamic" AR="$zig ar" RANLIB="$zig ranlib" READELF=$(command -v readelf) CFLAGS="-O1 -g0 -Wno-date-time" \
+    ac_cv_file__dev_ptmx=yes ac_cv_file__dev_ptc=no ac_cv_buggy_getaddrinfo=no \
     ../source/configure --host="$machine-linux-musl" --build="$(uname -m)-linux-gnu" --with-build-python="$(command -v python3.11)" \
     --prefix=/usr --without-ensurepip --disable-test-modules
 make -j"$(nproc)"
