@@ -12,7 +12,8 @@ ROOT = Path(__file__).parents[2]
 # Build dependencies count: protocol is made by codegen.
 ARROWS = {
     "ottla-codegen": set(),
-    "ottla-protocol": {"ottla-codegen"},
+    "ottla-records": set(),
+    "ottla-protocol": {"ottla-codegen", "ottla-records"},
     "ottla-columnar": {"ottla-protocol"},
     # Bytes to columns: it knows nothing of Kafka.
     "ottla-typed": set(),
@@ -33,7 +34,15 @@ ARROWS = {
     "ottla-module": {"ottla-python"},
 }
 # Without clock, socket, thread or runtime.
-PURE = {"ottla-codegen", "ottla-protocol", "ottla-columnar", "ottla-typed", "ottla-engine", "ottla-sim"}
+PURE = {
+    "ottla-codegen",
+    "ottla-records",
+    "ottla-protocol",
+    "ottla-columnar",
+    "ottla-typed",
+    "ottla-engine",
+    "ottla-sim",
+}
 
 
 @pytest.fixture(scope="module")

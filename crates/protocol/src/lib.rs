@@ -6,7 +6,7 @@
 //! * [`form`]: every message by name, and one walk over its fields for Kafka's JSON ([`json`]) and Python's objects.
 //! * [`refusal`]: the error response to any request.
 //! * [`internal`]: the messages in the records of internal topics.
-//! * [`records`] and [`compression`]: record batches and their codecs.
+//! * [`records`] and [`compression`]: record batches and their codecs, from `ottla-records`.
 //! * [`nearest`]: a known name for an unknown one, for errors.
 //! * [`wire`]: the primitives of the generated code.
 //!
@@ -15,7 +15,6 @@
 //!
 //! Reference: <https://kafka.apache.org/protocol>, KIP-482 (flexible versions), KIP-511 (ApiVersions).
 
-pub mod compression;
 mod error;
 pub mod form;
 pub mod header;
@@ -23,12 +22,13 @@ pub mod internal;
 pub mod json;
 pub mod messages;
 pub mod nearest;
-pub mod records;
 pub mod refusal;
 pub mod wire;
 
 pub use error::ErrorCode;
 pub use messages::ApiKey;
+pub use ottla_records as records;
+pub use ottla_records::compression;
 pub use wire::{
     DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind, Frame, Ints, Message, Reader,
     Request, Response, Size, Str, UnknownTag, UnknownTags, Uuid, Versions, Writer,

@@ -6,11 +6,15 @@
 //! the same for buffers with batches only. Only decompression copies bytes. To write, use
 //! [`BatchBuilder`] or [`MessageSetBuilder`]; [`to_message_set`] makes one of the other. A broker
 //! changes a finished batch in place. [`segment`] walks a file of a broker's log and continues
-//! after damage; [`Outline`] has the places of its entries without their records.
+//! after damage; [`Outline`] has the places of its entries without their records. [`compression`] has the codecs.
+//!
+//! Each record that a client sends or reads goes through this crate, so it is compiled for speed, and the other code of the
+//! wire protocol for size: see the profiles in Cargo.toml. `ottla-protocol` exports it as `records` and `compression`.
 
 mod aborted;
 mod batch;
 mod builder;
+pub mod compression;
 mod crc;
 mod downgrade;
 mod entry;
