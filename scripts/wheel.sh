@@ -3,7 +3,7 @@
 # lacks a file builds nothing. It has fewer crates than Cargo.lock names, which cargo then shortens, so this is not `--locked`.
 # Only the wheel is stripped, in its last step: the builds of `make` keep the lines that profilers show. maturin puts an SBOM of
 # all crates into it, made by the cargo-cyclonedx that it carries. The linker (LLD, which Rust brings) folds functions of the same code
-and puts similar functions and data next to each other, where DEFLATE finds what they share: that saves 6 % of the wheel.
+# and puts similar functions and data next to each other, where DEFLATE finds what they share: that saves 6 % of the wheel.
 # At last the wheel is compressed as far as its format allows.
 # cargo takes a file for changed if it is newer than what was built, and those of the archive are years old: unpacked, they are new.
 # Usage: wheel.sh [gate]. With `gate` both come from the tree, by the gate's profile, whose crates are built: for tests of what is in
