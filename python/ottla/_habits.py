@@ -125,7 +125,7 @@ def mark(cls: type, kind: str) -> None:
     names = _INSTEAD[kind]
     for name in names:
         setattr(cls, name, _Elsewhere(kind, name))
-    every = cls.__dir__
+    every: Any = cls.__dir__
 
     def ours(self: Any) -> list[str]:
         return [name for name in every(self) if name not in names]
