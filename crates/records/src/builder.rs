@@ -42,8 +42,8 @@ const MOST: usize = BatchHeader::PREFIX + i32::MAX as usize;
 /// [`Self::finish`] compresses the record section once.
 ///
 /// ```
-/// use ottla_protocol::compression::Compression;
-/// use ottla_protocol::records::{self, BatchBuilder, ProducerState};
+/// use ottla_records::compression::Compression;
+/// use ottla_records::{self as records, BatchBuilder, ProducerState};
 ///
 /// let mut builder = BatchBuilder::new(Compression::None, None);
 /// builder.append(1_700_000_000_000, Some(b"key"), Some(b"value"), std::iter::empty())?;

@@ -9,8 +9,8 @@ use crate::compression::Compression;
 /// `limit` bounds the decompressed batch; `codec` and `level` are the set's own.
 ///
 /// ```
-/// use ottla_protocol::compression::Compression;
-/// use ottla_protocol::records::{self, BatchBuilder, OldMagic, ProducerState};
+/// use ottla_records::compression::Compression;
+/// use ottla_records::{self as records, BatchBuilder, OldMagic, ProducerState};
 ///
 /// let mut builder = BatchBuilder::new(Compression::None, None);
 /// builder.append(1_700_000_000_000, Some(b"key"), Some(b"value"), std::iter::empty())?;

@@ -33,8 +33,8 @@ const MOST: usize = PREFIX + i32::MAX as usize;
 /// no headers.
 ///
 /// ```
-/// use ottla_protocol::compression::Compression;
-/// use ottla_protocol::records::{self, MessageSetBuilder, OldMagic};
+/// use ottla_records::compression::Compression;
+/// use ottla_records::{self as records, MessageSetBuilder, OldMagic};
 ///
 /// let mut builder = MessageSetBuilder::new(OldMagic::One, Compression::Gzip, None, 100)?;
 /// builder.append(1_700_000_000_000, Some(b"key"), Some(b"first"))?;

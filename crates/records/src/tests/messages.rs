@@ -72,7 +72,7 @@ fn edited(bytes: &[u8], edit: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
 /// A wrapper at an offset whose value is `inner`, compressed.
 fn wrapper(magic: u8, offset: i64, inner: &[u8]) -> Entry {
     let mut value = Vec::new();
-    crate::compression::compress(Compression::Gzip, None, inner, &mut value).unwrap();
+    compression::compress(Compression::Gzip, None, inner, &mut value).unwrap();
     let wrapper = edited(&[0; 12], |bytes| {
         bytes[..8].copy_from_slice(&offset.to_be_bytes());
         bytes.extend([0, 0, 0, 0, magic, 1]);
