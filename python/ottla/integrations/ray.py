@@ -15,6 +15,9 @@ from ray.data.datasource import Datasink
 from ottla import Batch, Producer, read
 from ottla.integrations.ranges import pieces_of, ranges_of
 
+# Bytes of a row whose key and value are empty.
+ROW = 40
+
 
 class TopicDatasource(Datasource):  # type: ignore[misc]  # Ray's types are not followed
     """What a topic holds when the datasource is made, in tasks that Ray's workers read at the same time.
@@ -63,8 +66,8 @@ class TopicDatasource(Datasource):  # type: ignore[misc]  # Ray's types are not 
         return "OttlaTopic"
 
     def estimate_inmemory_data_size(self) -> int | None:
-        """Offsets say nothing of sizes."""
-        return None
+        """The least that as many rows take, since offsets say nothing of values. Without it Ray makes 200 blocks."""
+        return sum(map(len, self._ranges.values())) * ROW
 
     def get_read_tasks(
         self,
