@@ -99,9 +99,11 @@ impl Wait<'_> {
             waits.next += 1;
             (deadline, waits.next)
         });
-        waits.wakers.insert(key, waker.clone());
+        let before = waits.wakers.insert(key, waker.clone());
         let is_earlier = waits.alarm.set(Some(deadline));
         drop(waits);
+        // Not while the list is locked: a waker may be the last that holds a caller's objects.
+        drop(before);
         if is_earlier {
             self.deadlines.earlier.notify_one();
         }
@@ -111,7 +113,8 @@ impl Wait<'_> {
 impl Drop for Wait<'_> {
     fn drop(&mut self) {
         if let Some(key) = self.key {
-            self.deadlines.waits.lock().wakers.remove(&key);
+            let left = self.deadlines.waits.lock().wakers.remove(&key);
+            drop(left);
         }
     }
 }
