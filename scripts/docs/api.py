@@ -28,6 +28,7 @@ MODULES = {
 _LATER = {
     "ottla.spark.read_kafka": "ottla.spark.read.map_in_arrow.read_kafka",
     "ottla.spark.stream_kafka": "ottla.spark.read.foreach_batch.stream_kafka",
+    "ottla.spark.write_kafka": "ottla.spark.write.map_in_arrow.write_kafka",
 }
 
 

@@ -13,7 +13,8 @@ import ottla
 from ottla.errors import ClosedError, KafkaError, KafkaTimeoutError, TooLargeError
 from ottla.spark.write import producers
 from ottla.spark.write.options import WriteOptions
-from ottla.spark.write.writers import RowStreamWriter, by_topic, send
+from ottla.spark.write.sending import by_topic, send
+from ottla.spark.write.writers import RowStreamWriter
 from ottla.testing import Broker
 
 KEY_VALUE = (("key", 0), ("value", 1))

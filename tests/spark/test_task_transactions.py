@@ -26,7 +26,7 @@ from ottla.errors import AuthorizationError, ConfigError, FencedError
 from ottla.spark.write import transactions
 from ottla.spark.write.exactly_once import ExactlyOnceError
 from ottla.spark.write.options import WriteOptions
-from ottla.spark.write.writers import send
+from ottla.spark.write.sending import send
 
 from .tasks import inside
 

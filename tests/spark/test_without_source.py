@@ -6,7 +6,7 @@ import time
 import pytest
 from tests.waiting import check_time, wait_for_end
 
-from ottla.spark import read_kafka, stream_kafka
+from ottla.spark import read_kafka, stream_kafka, write_kafka
 
 from .conftest import rows
 from .starts import begun
@@ -178,3 +178,58 @@ def test_old_files_of_a_checkpoint_go(topic, tmp_path, monkeypatch):
 def test_available_now_has_no_time_between_batches(topic, tmp_path):
     with pytest.raises(ValueError, match="leave out every"):
         stream_kafka(topic().spark, {}, Batches(), str(tmp_path), available_now=True, every="1 second")
+
+
+def test_rows_are_written(topic):
+    sent, to = topic(1), topic(2)
+    sent.produce(range(20), headers=[("h", b"1")])
+    frame = sent.read(startingOffsets="earliest", includeHeaders="true").select("key", "value", "headers")
+    assert write_kafka(frame.repartition(3), {"kafka.bootstrap.servers": to.bootstrap, "topic": to.name}) is None
+    read = to.read(startingOffsets="earliest", includeHeaders="true").select("key", "value", "headers")
+    assert sorted(rows(read)) == sorted(rows(frame))
+
+
+def test_a_frame_without_rows_writes_none(topic):
+    to = topic(1)
+    empty = to.spark.createDataFrame([], "value string")
+    write_kafka(empty, {"kafka.bootstrap.servers": to.bootstrap, "topic": to.name})
+    assert to.read(startingOffsets="earliest").count() == 0
+
+
+def test_a_stream_is_written_in_columns(topic, tmp_path):
+    """By `foreachBatch`. A batch that is repeated is written once, as Spark 4.0's own sinks would write it."""
+    sent, to = topic(2), topic(2)
+    sent.produce(range(30))
+    once = {"exactlyOnce": "true", "appId": to.name, "shards": "2"}
+    options = {"kafka.bootstrap.servers": to.bootstrap, "topic": to.name, **once}
+
+    def twice(frame, number):
+        for _ in range(2):
+            write_kafka(frame.select("value"), options, number)
+
+    run(sent, tmp_path, twice, maxOffsetsPerTrigger="10")
+    read = to.read(startingOffsets="earliest", **{"kafka.isolation.level": "read_committed"})
+    assert sorted(int(bytes(row.value)) for row in read.collect()) == list(range(30))
+
+
+def test_a_row_that_is_not_delivered_fails_the_write(topic):
+    to = topic(1)
+    frame = to.spark.createDataFrame([("k", "v", 7)], "key string, value string, partition int")
+    options = {"kafka.bootstrap.servers": to.bootstrap, "topic": to.name, "kafka.max.block.ms": "1000"}
+    with pytest.raises(Exception, match=r"there is no partition 7: .* this is about the record with the key 'k'"):
+        write_kafka(frame, options)
+
+
+@pytest.mark.parametrize(
+    ("options", "batch", "said"),
+    [
+        ({}, None, "topic"),
+        ({"topic": "t", "exactlyOnce": "true", "appId": "a", "shards": "1"}, None, "option version is missing"),
+        ({"topic": "t", "exactlyOnce": "true", "appId": "a", "shards": "1", "Version": "3"}, 3, "leave it out"),
+        ({"topic": "t", "kafka.lingerms": "3"}, None, "linger.ms"),
+    ],
+)
+def test_bad_options_of_a_write_are_refused(topic, options, batch, said):
+    frame = topic().spark.createDataFrame([("v",)], "value string")
+    with pytest.raises(ValueError, match=said):
+        write_kafka(frame, {"kafka.bootstrap.servers": topic().bootstrap, **options}, batch)

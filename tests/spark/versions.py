@@ -60,7 +60,9 @@ POINTS = {
     "once": "Sink, exactly once",
     "errors": "Errors end with a sentence",
     "read_helper": "`read_kafka`",
+    "write_helper": "`write_kafka`",
     "stream_helper": "`stream_kafka`",
+    "stream_write_helper": "`write_kafka` in `stream_kafka`, exactly once",
     "moved_checkpoint": "Its checkpoint, by the source",
     "delta_ingest": "`ottla ingest` into Delta",
     "delta_stream": "A stream into Delta",
@@ -79,7 +81,7 @@ def examine(release: str, bootstrap: str, source: str) -> dict[str, str]:
     """What is seen of POINTS; of those that are not there, this release has no way to have them."""
     target = f"target-{release}"
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    for kind in ("batch", "stream", "once", "dead"):
+    for kind in ("batch", "stream", "once", "dead", "helper", "helper-stream"):
         admin.create_topics([NewTopic(f"{target}-{kind}", PARTITIONS, 1)])[f"{target}-{kind}"].result(30)
     kind = "connect" if release == "connect" else "classic"
     with tempfile.TemporaryDirectory() as folder:

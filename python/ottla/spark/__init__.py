@@ -3,8 +3,8 @@
 `spark.read`, `spark.readStream`, `df.write` and `df.writeStream` take `.format("ottla")`. `spark.read` also takes
 `.format("ottla-log")`, which reads the files of a broker's log without a broker.
 
-Spark 3.5 knows no data sources in Python: there, and wherever you like, `read_kafka` gives the frame and `stream_kafka`
-starts the stream that `format("ottla")` would.
+Spark 3.5 knows no data sources in Python: there, and wherever you like, `read_kafka` gives the frame, `stream_kafka`
+starts the stream and `write_kafka` writes the rows that `format("ottla")` would.
 
 The packages `pyspark_ottla` and `pyspark_ottla_log`, which are installed with ottla, register the formats by
 themselves. `register` registers them explicitly, and `ensure_java` finds a Java runtime for Spark.
@@ -36,8 +36,17 @@ if TYPE_CHECKING:
 
     from ottla.spark.read.foreach_batch import stream_kafka
     from ottla.spark.read.map_in_arrow import read_kafka
+    from ottla.spark.write.map_in_arrow import write_kafka
 
-__all__ = ["commit_listener", "ensure_java", "offsets_behind_latest", "read_kafka", "register", "stream_kafka"]
+__all__ = [
+    "commit_listener",
+    "ensure_java",
+    "offsets_behind_latest",
+    "read_kafka",
+    "register",
+    "stream_kafka",
+    "write_kafka",
+]
 
 
 def __dir__() -> list[str]:
@@ -45,7 +54,11 @@ def __dir__() -> list[str]:
 
 
 # They need PySpark, which the others need only when they are called.
-_OF_FRAMES = {"read_kafka": "ottla.spark.read.map_in_arrow", "stream_kafka": "ottla.spark.read.foreach_batch"}
+_OF_FRAMES = {
+    "read_kafka": "ottla.spark.read.map_in_arrow",
+    "stream_kafka": "ottla.spark.read.foreach_batch",
+    "write_kafka": "ottla.spark.write.map_in_arrow",
+}
 
 # The names of options whose values plans hide.
 _HIDDEN = "spark.sql.redaction.options.regex"

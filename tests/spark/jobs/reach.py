@@ -16,7 +16,15 @@ import pyspark
 from pyspark.sql import DataFrame, SparkSession
 
 import ottla
-from ottla.spark import commit_listener, ensure_java, offsets_behind_latest, read_kafka, register, stream_kafka
+from ottla.spark import (
+    commit_listener,
+    ensure_java,
+    offsets_behind_latest,
+    read_kafka,
+    register,
+    stream_kafka,
+    write_kafka,
+)
 
 RECORDS = 3_000
 SUM = RECORDS * (RECORDS - 1) // 2
@@ -60,14 +68,20 @@ class Reach:
         points = [self.batch, self.headers, self.filters, self.typed_batch, self.dead_letters, self.stream, self.limits]
         points += [self.available_now, self.lag, self.group]
         points += [self.sink, self.stream_sink, self.once, self.errors]
-        points += [self.read_helper, self.stream_helper, self.moved_checkpoint]
+        points += [
+            self.read_helper,
+            self.write_helper,
+            self.stream_helper,
+            self.stream_write_helper,
+            self.moved_checkpoint,
+        ]
         return {point.__name__: self.seen(point) for point in points}
 
     def seen(self, point: Callable[[], bool]) -> str:
         helper = point.__name__.endswith("_helper")
         if not helper and not HAS_SOURCES:
             return NOT_THERE
-        if self.kind == "connect" and point.__name__ in {"stream_helper", "moved_checkpoint"}:
+        if self.kind == "connect" and point.__name__ in {"stream_helper", "stream_write_helper", "moved_checkpoint"}:
             return NOT_THERE
         if point == self.filters and not HAS_PUSHDOWN:
             return NOT_THERE
@@ -208,6 +222,29 @@ class Reach:
     def read_helper(self) -> bool:
         rows = read_kafka(self.spark, self.typed, "value struct<a:int>, offset long")
         return rows.selectExpr("sum(value.a)").first()[0] == SUM
+
+    def write_helper(self) -> bool:
+        topic = f"{self.target}-helper"
+        rows = read_kafka(self.spark, self.source).select("key", "value")
+        write_kafka(rows, {**self.brokers, "topic": topic})
+        return self.written_by_helper(topic) == RECORDS
+
+    def stream_write_helper(self) -> bool:
+        """Exactly once: each batch is written twice, under its number."""
+        topic = f"{self.target}-helper-stream"
+        exactly = {"exactlyOnce": "true", "appId": topic, "shards": "3"}
+
+        def write(rows: DataFrame, batch: int) -> None:
+            for _ in range(2):
+                write_kafka(rows.select("value"), {**self.brokers, "topic": topic, **exactly}, batch)
+
+        query = stream_kafka(self.spark, self.source, write, str(self.folder / "write-helper"), available_now=True)
+        assert query.awaitTermination(90), "the query did not end"
+        return self.written_by_helper(topic) == RECORDS
+
+    def written_by_helper(self, topic: str) -> int:
+        options = {**self.source, "subscribe": topic, "kafka.isolation.level": "read_committed"}
+        return read_kafka(self.spark, options).count()
 
     def stream_helper(self) -> bool:
         self.given: list[int] = []

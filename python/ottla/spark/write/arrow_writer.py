@@ -7,7 +7,7 @@ from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMess
 
 from ottla.spark.shared.pickling import Picklable
 from ottla.spark.write.options import Columns, WriteOptions
-from ottla.spark.write.writers import send
+from ottla.spark.write.sending import send
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -21,4 +21,5 @@ class StreamWriter(Picklable, DataSourceStreamArrowWriter):
 
     def write(self, iterator: Iterator["pa.RecordBatch"]) -> WriterCommitMessage:
         """Send the rows of one task."""
-        return send(self._options, self._columns, iterator)
+        send(self._options, self._columns, iterator)
+        return WriterCommitMessage()
