@@ -15,20 +15,21 @@ import subprocess
 import sys
 import threading
 import time
-from collections import Counter
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.metadata import version
 from typing import IO, TYPE_CHECKING, Final
 
 from ottla.testing import Broker, Registry, bearer_token
 from tests.judges.examples import EXAMPLES, NOT_RUN, TOPICS, Example
-from tests.judges.suite import HERE, ROOT, allowlist, problems
+from tests.judges.suite import HERE, Verdict, allowlist, problems
+from tests.judges.trees import ROOT, source
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
 NAME: Final = "confluent-examples"
+REPOSITORY: Final = "confluent-kafka-python"
 # Seconds until an example printed what it waits for, and until it ended then.
 PATIENCE, TO_END = 60.0, 20.0
 _SIDES: Final = {"theirs": (), "ours": ("-m", "ottla.compat")}
@@ -173,16 +174,17 @@ def _plain(line: str) -> str:
     return line
 
 
-def run(tree: Path) -> int:
-    """Run the examples on both sides, print their table, and return the status of the command."""
+def run(tree: Path) -> Verdict:
+    """Run the examples on both sides. In their row, those that print the same passed, those without comparison were skipped."""
     # A job in the background ignores Ctrl-C, and so would its children; a handler is none of what children inherit.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     folder = tree / "examples"
     found = {path.stem for path in folder.glob("*.py")}
     known = {example.name for example in EXAMPLES} | NOT_RUN.keys()
+    allowed = allowlist((HERE / f"{NAME}.txt").read_text())
+    start = f"| `{NAME}` | confluent-kafka {version('confluent-kafka')} | {source(tree)} |"
     if not found:
-        print(f"{tree} has no examples: is it a checkout of confluent-kafka-python?", file=sys.stderr)
-        return 2
+        return Verdict.without_tests(start, allowed, f"{tree} has no examples: is it a checkout of {REPOSITORY}?")
     outcomes: dict[str, str] = {}
     with services() as theirs, services() as ours:
         for example in EXAMPLES:
@@ -197,19 +199,7 @@ def run(tree: Path) -> int:
             if not worked:
                 print("\n".join(expected), flush=True)
             outcomes[example.id] = outcome
-    allowed = allowlist((HERE / f"{NAME}.txt").read_text())
-    counts = Counter(outcomes.values())
-    print(
-        "| suite | confluent-kafka | runs | the same | without comparison | differ | allowed to differ | examples not run |"
-    )
-    print("|---|---|---|---|---|---|---|---|")
-    print(
-        f"| {NAME} | {version('confluent-kafka')} | {len(outcomes)} | {counts['passed']} | {counts['skipped']} | "
-        f"{counts['failed']} | {len(allowed)} | {len(NOT_RUN)} |"
-    )
     wrong = problems(outcomes, allowed)
     wrong += [f"fails on confluent-kafka, so nothing was compared: {i}" for i, o in outcomes.items() if o == "skipped"]
     wrong += [f"is not in tests/judges/examples.py: {name}" for name in sorted(found - known)]
-    for line in wrong:
-        print(line)
-    return 1 if wrong else 0
+    return Verdict.of(start, outcomes, allowed, wrong)
