@@ -394,8 +394,9 @@ impl ConsumerCore {
     }
 
     /// Polls for `run`. Whether listeners have to be called for a rebalance first.
-    fn poll_to_iterate(&self) -> PyResult<Operation> {
-        let (client, timeout) = (self.client.get()?.clone(), self.limit(None)?);
+    #[pyo3(signature = (timeout))]
+    fn poll_to_iterate(&self, timeout: Option<Timeout>) -> PyResult<Operation> {
+        let (client, timeout) = (self.client.get()?.clone(), self.limit(timeout)?);
         Ok(Operation::new(
             async move { client.poll_to_iterate(timeout).await },
             rebalances::must_tell,
