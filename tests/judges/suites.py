@@ -56,7 +56,7 @@ _CONFLUENT: Final = "confluent-kafka[avro,json,protobuf,rules,schemaregistry]==2
 _CONFLUENT_TREE: Final = "confluent-kafka-python"
 _CONFLUENT_NEEDS: Final = (_ASYNCIO, "async-timeout", "psutil", "requests-mock", "respx")
 _AIOKAFKA: Final = "aiokafka[lz4,snappy,zstd]==0.14.0"
-_FASTSTREAM: Final = "faststream[cli,confluent,kafka,otel,prometheus]==0.7.4"
+_FASTSTREAM: Final = "faststream[cli,confluent,kafka,mqtt,nats,otel,prometheus,rabbit,redis]==0.7.4"
 _FASTSTREAM_NEEDS: Final = (
     _ASYNCIO,
     "dirty-equals",
@@ -204,7 +204,7 @@ SUITES: Final = {
         "Daft",
         ("tests/integration/io/test_kafka_integration.py",),
         "ottla_below_daft",
-        ("confluent-kafka==2.16.1",),
+        ("confluent-kafka==2.16.1", "pandas", "pyarrow"),
         ("-m", "integration"),
     ),
 }
