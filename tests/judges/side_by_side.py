@@ -12,16 +12,15 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from importlib.metadata import version
 from typing import IO, TYPE_CHECKING, Final
 
 from ottla.testing import Broker, Registry, bearer_token
 from tests.judges.examples import EXAMPLES, NOT_RUN, TOPICS, Example
-from tests.judges.suite import HERE, Verdict, allowlist, problems
+from tests.judges.suite import HERE, Verdict, allowlist, interpreter, problems
+from tests.judges.suites import CONFLUENT
 from tests.judges.trees import ROOT, source
 
 if TYPE_CHECKING:
@@ -102,7 +101,7 @@ def services() -> Iterator[dict[str, str]]:
         tokens.server_close()
 
 
-def printed(example: Example, side: str, folder: Path, addresses: dict[str, str]) -> list[str]:
+def printed(example: Example, side: str, folder: Path, addresses: dict[str, str], python: Path) -> list[str]:
     """Run an example.
 
     Args:
@@ -110,12 +109,13 @@ def printed(example: Example, side: str, folder: Path, addresses: dict[str, str]
         side: "theirs" or "ours".
         folder: The folder of the examples.
         addresses: The addresses of the services.
+        python: The interpreter.
 
     Returns:
         The lines that it printed, then the lines of its errors and its status, without what differs each time.
     """
     arguments = example.arguments.format_map(addresses).split()
-    command = [sys.executable, *_SIDES[side], str(folder / f"{example.name}.py"), *arguments]
+    command = [python, *_SIDES[side], str(folder / f"{example.name}.py"), *arguments]
     settings = {**os.environ, "PYTHONPATH": str(ROOT / "python"), "PYTHONUNBUFFERED": "1", "PYTHONWARNINGS": "ignore"}
     child = subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=settings
@@ -182,15 +182,16 @@ def run(tree: Path) -> Verdict:
     found = {path.stem for path in folder.glob("*.py")}
     known = {example.name for example in EXAMPLES} | NOT_RUN.keys()
     allowed = allowlist((HERE / f"{NAME}.txt").read_text())
-    start = f"| `{NAME}` | confluent-kafka {version('confluent-kafka')} | {source(tree)} |"
+    start = f"| `{NAME}` | confluent-kafka {CONFLUENT.partition('==')[2]} | {source(tree)} |"
     if not found:
         return Verdict.without_tests(start, allowed, f"{tree} has no examples: is it a checkout of {REPOSITORY}?")
     outcomes: dict[str, str] = {}
+    python = interpreter(CONFLUENT, "requests", "six")
     with services() as theirs, services() as ours:
         for example in EXAMPLES:
-            expected = printed(example, "theirs", folder, theirs)
+            expected = printed(example, "theirs", folder, theirs, python)
             differences = difflib.unified_diff(
-                expected, printed(example, "ours", folder, ours), "theirs", "ours", lineterm=""
+                expected, printed(example, "ours", folder, ours, python), "theirs", "ours", lineterm=""
             )
             shown = "\n".join(differences)
             worked = expected[-1].endswith("in time") and not any("Traceback" in line for line in expected)

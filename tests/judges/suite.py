@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from tests.environments import make
-from tests.judges.suites import PYTEST, SUITES, Suite
+from tests.judges.suites import PYTEST, SUITES, Suite, name_of
 from tests.judges.trees import CACHE, ROOT, source, source_distribution
 
 HERE: Final = Path(__file__).parent
@@ -80,16 +80,16 @@ def run(name: str, tree: Path | None = None) -> Verdict:
     return Verdict.of(start, outcomes, allowed, wrong)
 
 
-def interpreter(suite: Suite) -> Path:
-    """The Python of the suite's environment, which is made when it is first needed."""
-    packages = [suite.package, *suite.needs, *PYTEST]
+def interpreter(package: str, *needs: str) -> Path:
+    """The Python of an environment with these packages, which is made when it is first needed."""
+    packages = [package, *needs]
     digest = hashlib.sha256(json.dumps(packages).encode()).hexdigest()[:8]
-    return make(CACHE / "environments" / f"{suite.name}-{digest}", packages)
+    return make(CACHE / "environments" / f"{name_of(package)}-{digest}", packages)
 
 
 def outcomes_of(suite: Suite, tree: Path, files: list[str]) -> tuple[int, dict[str, str]]:
     """Run pytest: its status, and by test "passed", "skipped" or "failed"."""
-    python = interpreter(suite)
+    python = interpreter(suite.package, *suite.needs, *PYTEST)
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder, "report.json")
         paths = [str(HERE / "plugin"), str(ROOT / "python")]

@@ -30,12 +30,17 @@ class Suite:
     @property
     def name(self) -> str:
         """The package's name without extras and version."""
-        return self.package.partition("==")[0].partition("[")[0]
+        return name_of(self.package)
 
     @property
     def version(self) -> str:
         """The version that is judged."""
         return self.package.partition("==")[2]
+
+
+def name_of(package: str) -> str:
+    """The name of a package without extras and version."""
+    return package.partition("==")[0].partition("[")[0]
 
 
 def _faststream(broker: str) -> tuple[str, ...]:
@@ -52,7 +57,7 @@ _FUNCTION_LOOPS: Final = ("-o", "asyncio_default_fixture_loop_scope=function")
 _OWN_SETTINGS: Final = ("-c", "pyproject.toml")
 # FastStream's settings leave out tests that it calls slow.
 _SLOW_ONES_TOO: Final = ("-m", "")
-_CONFLUENT: Final = "confluent-kafka[avro,json,protobuf,rules,schemaregistry]==2.16.1"
+CONFLUENT: Final = "confluent-kafka[avro,json,protobuf,rules,schemaregistry]==2.16.1"
 _CONFLUENT_TREE: Final = "confluent-kafka-python"
 _CONFLUENT_NEEDS: Final = (_ASYNCIO, "async-timeout", "psutil", "requests-mock", "respx")
 _AIOKAFKA: Final = "aiokafka[lz4,snappy,zstd]==0.14.0"
@@ -96,23 +101,23 @@ _CLIENTS: Final = (
     "transactional_producer",
 )
 SUITES: Final = {
-    "confluent": Suite(_CONFLUENT, _CONFLUENT_TREE, ("tests/test_*.py",), "ottla_below_confluent", _CONFLUENT_NEEDS),
+    "confluent": Suite(CONFLUENT, _CONFLUENT_TREE, ("tests/test_*.py",), "ottla_below_confluent", _CONFLUENT_NEEDS),
     "confluent-integration": Suite(
-        _CONFLUENT,
+        CONFLUENT,
         _CONFLUENT_TREE,
         tuple(f"tests/integration/{folder}/test_*.py" for folder in ("admin", "consumer", "producer", "serialization")),
         "ottla_below_confluent_cluster",
         _CONFLUENT_NEEDS,
     ),
     "confluent-share": Suite(
-        _CONFLUENT,
+        CONFLUENT,
         _CONFLUENT_TREE,
         tuple(f"tests/integration/share_consumer{kind}/test_*.py" for kind in ("", "_sasl")),
         "ottla_below_confluent_cluster",
         _CONFLUENT_NEEDS,
     ),
     "registry": Suite(
-        _CONFLUENT,
+        CONFLUENT,
         _CONFLUENT_TREE,
         ("tests/integration/schema_registry/**/test_*.py",),
         "registry_below_confluent",

@@ -19,7 +19,16 @@ from tests.brokers.running import EMBEDDED_KEPT
 aiokafka = pytest.importorskip("aiokafka")
 # Seconds for what the loopback does at once; less than `request_timeout_ms`.
 PATIENCE = 20
-CONFIG = {**EMBEDDED_KEPT, "group.initial.rebalance.delay.ms": 0, "auto.create.topics.enable": False}
+CONFIG = {
+    **EMBEDDED_KEPT,
+    "group.initial.rebalance.delay.ms": 0,
+    "auto.create.topics.enable": False,
+    "log.cleaner.backoff.ms": 50,
+}
+APPENDED = ottla.NewTopic("appended", 1, config={"message.timestamp.type": "LogAppendTime"})
+COMPACTED = ottla.NewTopic(
+    "compacted", 1, config={"cleanup.policy": "compact", "segment.ms": "5000", "min.cleanable.dirty.ratio": "0.0"}
+)
 
 
 @asynccontextmanager
@@ -158,6 +167,27 @@ async def the_middle_of_a_compressed_batch(side, broker):
         return [record.value for record in found[at]], await consumer.position(at)
 
 
+async def records_that_compaction_removed(side, broker):
+    """The first batch keeps its first and third record, of four."""
+    at = side.TopicPartition("compacted", 0)
+    async with producer_of(side, broker) as producer:
+        for number, keys in enumerate((b"abcd", b"bd", b"z")):
+            batch = producer.create_batch()
+            for key in keys:
+                batch.append(key=bytes([key]), value=b"%c%d" % (key, number), timestamp=1000 + number * 10_000)
+            await (await producer.send_batch(batch, at.topic, partition=0))
+    async with consumer_of(side, broker) as consumer:
+        consumer.assign([at])
+        while True:
+            values = []
+            consumer.seek(at, 0)
+            while await consumer.position(at) < 7:
+                found = await consumer.getmany(timeout_ms=500)
+                values += [record.value for record in found.get(at, ())]
+            if len(values) < 7:
+                return values
+
+
 async def another_subscription_drops_what_was_fetched(side, broker):
     for topic in ("t", "u"):
         await write(side, broker, 3, topic)
@@ -233,6 +263,7 @@ SITUATIONS = [
     (a_transactional_id_has_one_producer_id, 1),
     (a_seek_back_and_forth, ([b"0", b"0", b"1", b"2"], {})),
     (the_middle_of_a_compressed_batch, ([b"5", b"6", b"7", b"8", b"9"], 10)),
+    (records_that_compaction_removed, [b"a0", b"c0", b"b1", b"d1", b"z2"]),
     (another_subscription_drops_what_was_fetched, ["t", "u", "u", "u", {}]),
     (a_listener_of_coroutines_that_commits, ([("revoked", 0), ("assigned", 1), ("revoked", 1)], [b"0", b"1"])),
     (a_join_that_fails, 4),
@@ -245,6 +276,6 @@ SITUATIONS = [
 async def test_both_clients_show_the_same(situation, expected, side):
     with Broker(topics=["t", "u"], config=CONFIG) as broker:
         async with ottla.aio.Admin(broker.bootstrap_servers) as admin:
-            await admin.create_topics(ottla.NewTopic("appended", 1, config={"message.timestamp.type": "LogAppendTime"}))
+            await admin.create_topics([APPENDED, COMPACTED])
         async with asyncio.timeout(PATIENCE):
             assert await situation(side, broker) == expected

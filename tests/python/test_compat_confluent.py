@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ottla.compat.confluent_kafka.property_table import UNSUPPORTED, WITHOUT_EFFECT
-from ottla.testing import Broker
+from ottla.testing import Broker, bearer_token
 from tests.brokers.running import EMBEDDED_KEPT
 
 pytest.importorskip("confluent_kafka")
@@ -198,6 +198,53 @@ def test_a_new_client_tells_that_it_cannot_connect(servers, client):
         servers,
     )
     assert ended.stdout.splitlines() == ["_TRANSPORT"], ended.stderr
+
+
+TOKENS_AND_LOGS = """
+import logging, sys, time
+from confluent_kafka import Consumer, Producer
+
+asked, logged = set(), []
+
+def token(configuration):
+    asked.add(configuration)
+    return sys.argv[2], time.time() + 3600
+
+class Kept(logging.Handler):
+    def emit(self, record):
+        logged.append(record.levelname)
+
+logger = logging.getLogger("app")
+logger.addHandler(Kept())
+common = {
+    "bootstrap.servers": sys.argv[1], "security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "OAUTHBEARER",
+    "oauth_cb": token, "sasl.oauthbearer.config": "scope=a",
+}
+producer = Producer(common, logger=logger)
+producer.produce("t", "x", on_delivery=lambda error, message: print(error, message.offset()))
+print("left", producer.flush(30))
+consumer = Consumer({**common, "group.id": "g", "auto.offset.reset": "earliest"})
+consumer.subscribe(["t"])
+deadline, message = time.monotonic() + 30, None
+while message is None and time.monotonic() < deadline:
+    message = consumer.poll(1)
+print(message.value(), asked)
+consumer.close()
+away = Producer({"bootstrap.servers": "127.0.0.1:1", "error_cb": lambda error: None}, logger=logger)
+while not logged and time.monotonic() < deadline:
+    away.poll(0.1)
+print(len(logged) > 0)
+"""
+
+
+def test_tokens_come_from_the_callback_and_lines_go_to_the_logger(tmp_path):
+    (tmp_path / "program.py").write_text(TOKENS_AND_LOGS)
+    for seam in ([], ["-m", "ottla.compat"]):
+        with Broker(topics={"t": 1}, listeners=["SASL_PLAINTEXT mechanisms=OAUTHBEARER"], token_key=b"key") as broker:
+            token = bearer_token("alice", key=b"key")
+            command = [sys.executable, *seam, str(tmp_path / "program.py"), broker.bootstrap_servers, token]
+            ended = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
+        assert ended.stdout.splitlines() == ["None 0", "left 0", "b'x' {'scope=a'}", "True"], ended.stderr
 
 
 def test_unsupported_properties_raise():

@@ -3,7 +3,9 @@
 import hashlib
 import io
 import subprocess
+import sys
 import tarfile
+from pathlib import Path
 
 import pytest
 
@@ -113,8 +115,11 @@ def test_an_example_gets_what_it_asks_for_and_then_ctrl_c(tmp_path):
     )
     (tmp_path / "asks.py").write_text(text)
     example = Example("asks", "{broker}", ("Ann", "Bob"), ("name: ", 3))
-    found = printed(example, "theirs", tmp_path, {"broker": "127.0.0.1:40123"})
+    found = printed(example, "theirs", tmp_path, {"broker": "127.0.0.1:40123"}, Path(sys.executable))
     expected = ["at ADDRESS", "name: hello Ann", "name: hello Bob", "name: interrupted", "to log", "status 0, in time"]
     assert found == expected
     kept = Example("asks", "{broker}", ("Ann",), kept="^name: hello")
-    assert printed(kept, "theirs", tmp_path, {"broker": "x"}) == ["name: hello Ann", "status 1, in time"]
+    assert printed(kept, "theirs", tmp_path, {"broker": "x"}, Path(sys.executable)) == [
+        "name: hello Ann",
+        "status 1, in time",
+    ]
