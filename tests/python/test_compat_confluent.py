@@ -237,14 +237,55 @@ print(len(logged) > 0)
 """
 
 
-def test_tokens_come_from_the_callback_and_lines_go_to_the_logger(tmp_path):
-    (tmp_path / "program.py").write_text(TOKENS_AND_LOGS)
+def of_both_sides(program, tmp_path, *arguments, **options):
+    """What a program prints, each time with a broker of its own."""
+    (tmp_path / "program.py").write_text(program)
     for seam in ([], ["-m", "ottla.compat"]):
-        with Broker(topics={"t": 1}, listeners=["SASL_PLAINTEXT mechanisms=OAUTHBEARER"], token_key=b"key") as broker:
-            token = bearer_token("alice", key=b"key")
-            command = [sys.executable, *seam, str(tmp_path / "program.py"), broker.bootstrap_servers, token]
+        with Broker(topics={"t": 1}, config=EMBEDDED_KEPT, **options) as broker:
+            command = [sys.executable, *seam, str(tmp_path / "program.py"), broker.bootstrap_servers, *arguments]
             ended = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
-        assert ended.stdout.splitlines() == ["None 0", "left 0", "b'x' {'scope=a'}", "True"], ended.stderr
+        assert ended.returncode == 0, ended.stderr
+        yield ended.stdout.splitlines()
+
+
+def test_tokens_come_from_the_callback_and_lines_go_to_the_logger(tmp_path):
+    listener = {"listeners": ["SASL_PLAINTEXT mechanisms=OAUTHBEARER"], "token_key": b"key"}
+    for printed in of_both_sides(TOKENS_AND_LOGS, tmp_path, bearer_token("alice", key=b"key"), **listener):
+        assert printed == ["None 0", "left 0", "b'x' {'scope=a'}", "True"]
+
+
+PROTOCOLS = """
+import sys, time
+from confluent_kafka import Consumer, KafkaException, Producer
+
+servers = {"bootstrap.servers": sys.argv[1]}
+producer = Producer(servers)
+producer.produce("t", "x")
+print(producer.flush(30))
+# Less than the default of session.timeout.ms, which the classic protocol does not accept.
+short = {**servers, "group.id": "g", "auto.offset.reset": "earliest", "max.poll.interval.ms": 10_000}
+try:
+    Consumer(short)
+except KafkaException as error:
+    print(error.args[0].name())
+classic = Consumer({**servers, "group.id": "g"})
+print(classic.memberid())
+classic.close()
+consumer = Consumer({**short, "group.protocol": "consumer"})
+before = consumer.memberid()
+consumer.subscribe(["t"])
+deadline, message = time.monotonic() + 30, None
+while message is None and time.monotonic() < deadline:
+    message = consumer.poll(1)
+print(message.value(), len(before) > 0, before == consumer.memberid())
+consumer.close()
+"""
+
+
+def test_a_consumer_of_the_new_protocol_chooses_its_member_id_and_has_no_session(tmp_path):
+    """KIP-848 and KIP-1082."""
+    for printed in of_both_sides(PROTOCOLS, tmp_path):
+        assert printed == ["0", "_INVALID_ARG", "None", "b'x' True True"]
 
 
 def test_unsupported_properties_raise():

@@ -242,6 +242,11 @@ impl ConsumerCore {
         committed(py, named.collect())
     }
 
+    /// The consumer's id in its group.
+    fn member_id(&self) -> PyResult<Option<String>> {
+        Ok(self.client.get()?.member_id().map(|id| id.to_string()))
+    }
+
     /// Who the consumer is in its group.
     fn group_metadata(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
         let client = self.client.get()?;

@@ -63,8 +63,8 @@ class Reader:
         # The last poll's error, and whether a call raised it.
         self._failure: BaseException | None = None
         self._is_raised = False
-        # Whether the last poll raised an error that may have ended. The core raises it again at the end of a poll while it
-        # lasts, so the polls after it are short.
+        # Whether the last poll raised an error that may have ended. While it lasts, the core raises it again at the end
+        # of a poll, so the polls after it are short.
         self._is_troubled = False
         self._run: Iterator[Record] = iter(())
         self._task: asyncio.Task[None] | None = None
