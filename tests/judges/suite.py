@@ -93,7 +93,8 @@ def outcomes_of(suite: Suite, tree: Path, files: list[str]) -> tuple[int, dict[s
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder, "report.json")
         paths = [str(HERE / "plugin"), str(ROOT / "python")]
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "OTTLA_JUDGE_REPORT": str(report)}
+        environment = {**os.environ, **dict(suite.environment)}
+        environment |= {"PYTHONPATH": os.pathsep.join(paths), "OTTLA_JUDGE_REPORT": str(report)}
         # -P: the tree's own package is not to be found before the one that is installed.
         command = [python, "-P", "-m", "pytest", "-q", "-p", suite.plugin, "-o", f"cache_dir={folder}/cache"]
         # Options of a run that this one is a part of are not for the suite's.

@@ -18,6 +18,7 @@ class Suite:
         plugin: The plugin of pytest that puts ottla below the package.
         needs: Packages for its environment besides `package` and pytest.
         arguments: Arguments for pytest.
+        environment: Variables that the suite reads, and their values.
     """
 
     package: str
@@ -26,6 +27,7 @@ class Suite:
     plugin: str
     needs: tuple[str, ...] = ()
     arguments: tuple[str, ...] = ()
+    environment: tuple[tuple[str, str], ...] = ()
 
     @property
     def name(self) -> str:
@@ -108,6 +110,14 @@ SUITES: Final = {
         tuple(f"tests/integration/{folder}/test_*.py" for folder in ("admin", "consumer", "producer", "serialization")),
         "ottla_below_confluent_cluster",
         _CONFLUENT_NEEDS,
+    ),
+    "confluent-consumer-protocol": Suite(
+        CONFLUENT,
+        _CONFLUENT_TREE,
+        tuple(f"tests/integration/{folder}/test_*.py" for folder in ("consumer", "producer")),
+        "ottla_below_confluent_cluster",
+        _CONFLUENT_NEEDS,
+        environment=(("TEST_CONSUMER_GROUP_PROTOCOL", "consumer"),),
     ),
     "confluent-share": Suite(
         CONFLUENT,
