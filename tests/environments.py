@@ -37,13 +37,13 @@ def make(folder: Path, packages: Iterable[str], base: str | Path = sys.executabl
             uv = ["uv", "pip", "install", "--compile-bytecode", "--python", python]
             program = ["pip", "--python", python, "install"] if pip else uv
             command = [sys.executable, "-m", *program, "--quiet", *packages]
-            subprocess.run(command, check=True, timeout=INSTALL, env=_with_index())
+            subprocess.run(command, check=True, timeout=INSTALL, env=with_index())
             (folder / "done").touch()
     return python
 
 
-def _with_index() -> dict[str, str]:
-    # uv does not read pip's settings.
+def with_index() -> dict[str, str]:
+    """The environment of this process, for uv: uv does not read which index pip's settings name."""
     pip = [sys.executable, "-m", "pip", "config", "get", "global.index-url"]
     index = (
         os.environ.get("PIP_INDEX_URL")

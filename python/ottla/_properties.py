@@ -84,6 +84,8 @@ class ClientProperties(TypedDict, total=False):
     and tokens. Default: false."""
     sasl_kerberos_service_name: str | None
     """The service name of the brokers' Kerberos principals. Default: kafka."""
+    sasl_kerberos_domain_name: str | None
+    """The host in the brokers' Kerberos principals; left out, that of each broker's address."""
     sasl_kerberos_principal: str | None
     """The Kerberos principal of this client; left out, that of the credentials cache or the keytab."""
     sasl_kerberos_keytab: str | None

@@ -19,6 +19,7 @@ import pytest
 import ottla
 from ottla import aio, errors
 from ottla._sasl._gssapi import Kerberos
+from ottla.compat.aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from tests.integration.conftest import REAL
 from tests.shown import Shown
 from tests.waiting import wait_until
@@ -111,6 +112,26 @@ def test_kerberos_carries_records(brokers):
     options = settings(brokers, "GSSAPI", **credentials(brokers, "GSSAPI"))
     assert there_and_back(options, b"GSSAPI")
     assert asyncio.run(there_and_back_on_a_loop(options, b"aio GSSAPI"))
+
+
+@KERBEROS
+@pytest.mark.usefixtures("kerberos")
+async def test_a_program_for_aiokafka_names_the_host_of_the_principal(brokers, tmp_path, monkeypatch):
+    """The system's library gets tickets for it. The bootstrap server has another name than the broker's principal."""
+    monkeypatch.setenv("KRB5_CLIENT_KTNAME", credentials(brokers, "GSSAPI")["sasl_kerberos_keytab"])
+    monkeypatch.setenv("KRB5CCNAME", f"FILE:{tmp_path / 'tickets'}")
+    common = {
+        "bootstrap_servers": brokers.st["bootstrap"]["SASL_PLAINTEXT"].replace("127.0.0.1", "localhost"),
+        "security_protocol": "SASL_PLAINTEXT",
+        "sasl_mechanism": "GSSAPI",
+        "sasl_kerberos_domain_name": "127.0.0.1",
+    }
+    async with AIOKafkaProducer(**common) as producer:
+        sent = await producer.send_and_wait(TOPIC, b"domain")
+    async with AIOKafkaConsumer(**common) as consumer:
+        consumer.assign([TopicPartition(TOPIC, sent.partition)])
+        consumer.seek(TopicPartition(TOPIC, sent.partition), sent.offset)
+        assert (await consumer.getone()).value == b"domain"
 
 
 def over_tls(brokers, mechanism):
@@ -265,6 +286,7 @@ def test_kerberos_that_fails_says_why(brokers, kerberos, tmp_path, monkeypatch):
     mine = credentials(brokers, "GSSAPI")
     for more, said in [
         ({**mine, "sasl_kerberos_service_name": "nosuch"}, "nosuch/127.0.0.1"),
+        ({**mine, "sasl_kerberos_domain_name": "nosuch"}, "kafka/nosuch"),
         ({}, "klist"),
         ({**mine, "sasl_kerberos_keytab": str(tmp_path / "absent")}, "klist"),
     ]:

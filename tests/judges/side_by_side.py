@@ -12,23 +12,23 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import threading
 import time
-from collections import Counter
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from importlib.metadata import version
 from typing import IO, TYPE_CHECKING, Final
 
 from ottla.testing import Broker, Registry, bearer_token
 from tests.judges.examples import EXAMPLES, NOT_RUN, TOPICS, Example
-from tests.judges.suite import HERE, ROOT, allowlist, problems
+from tests.judges.suite import HERE, Verdict, allowlist, interpreter, problems
+from tests.judges.suites import CONFLUENT
+from tests.judges.trees import ROOT, source
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
 NAME: Final = "confluent-examples"
+REPOSITORY: Final = "confluent-kafka-python"
 # Seconds until an example printed what it waits for, and until it ended then.
 PATIENCE, TO_END = 60.0, 20.0
 _SIDES: Final = {"theirs": (), "ours": ("-m", "ottla.compat")}
@@ -101,7 +101,7 @@ def services() -> Iterator[dict[str, str]]:
         tokens.server_close()
 
 
-def printed(example: Example, side: str, folder: Path, addresses: dict[str, str]) -> list[str]:
+def printed(example: Example, side: str, folder: Path, addresses: dict[str, str], python: Path) -> list[str]:
     """Run an example.
 
     Args:
@@ -109,12 +109,13 @@ def printed(example: Example, side: str, folder: Path, addresses: dict[str, str]
         side: "theirs" or "ours".
         folder: The folder of the examples.
         addresses: The addresses of the services.
+        python: The interpreter.
 
     Returns:
         The lines that it printed, then the lines of its errors and its status, without what differs each time.
     """
     arguments = example.arguments.format_map(addresses).split()
-    command = [sys.executable, *_SIDES[side], str(folder / f"{example.name}.py"), *arguments]
+    command = [python, *_SIDES[side], str(folder / f"{example.name}.py"), *arguments]
     settings = {**os.environ, "PYTHONPATH": str(ROOT / "python"), "PYTHONUNBUFFERED": "1", "PYTHONWARNINGS": "ignore"}
     child = subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=settings
@@ -173,22 +174,24 @@ def _plain(line: str) -> str:
     return line
 
 
-def run(tree: Path) -> int:
-    """Run the examples on both sides, print their table, and return the status of the command."""
+def run(tree: Path) -> Verdict:
+    """Run the examples on both sides. In their row, those that print the same passed, those without comparison were skipped."""
     # A job in the background ignores Ctrl-C, and so would its children; a handler is none of what children inherit.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     folder = tree / "examples"
     found = {path.stem for path in folder.glob("*.py")}
     known = {example.name for example in EXAMPLES} | NOT_RUN.keys()
+    allowed = allowlist((HERE / f"{NAME}.txt").read_text())
+    start = f"| `{NAME}` | confluent-kafka {CONFLUENT.partition('==')[2]} | {source(tree)} |"
     if not found:
-        print(f"{tree} has no examples: is it a checkout of confluent-kafka-python?", file=sys.stderr)
-        return 2
+        return Verdict.without_tests(start, allowed, f"{tree} has no examples: is it a checkout of {REPOSITORY}?")
     outcomes: dict[str, str] = {}
+    python = interpreter(CONFLUENT, "requests", "six")
     with services() as theirs, services() as ours:
         for example in EXAMPLES:
-            expected = printed(example, "theirs", folder, theirs)
+            expected = printed(example, "theirs", folder, theirs, python)
             differences = difflib.unified_diff(
-                expected, printed(example, "ours", folder, ours), "theirs", "ours", lineterm=""
+                expected, printed(example, "ours", folder, ours, python), "theirs", "ours", lineterm=""
             )
             shown = "\n".join(differences)
             worked = expected[-1].endswith("in time") and not any("Traceback" in line for line in expected)
@@ -197,19 +200,7 @@ def run(tree: Path) -> int:
             if not worked:
                 print("\n".join(expected), flush=True)
             outcomes[example.id] = outcome
-    allowed = allowlist((HERE / f"{NAME}.txt").read_text())
-    counts = Counter(outcomes.values())
-    print(
-        "| suite | confluent-kafka | runs | the same | without comparison | differ | allowed to differ | examples not run |"
-    )
-    print("|---|---|---|---|---|---|---|---|")
-    print(
-        f"| {NAME} | {version('confluent-kafka')} | {len(outcomes)} | {counts['passed']} | {counts['skipped']} | "
-        f"{counts['failed']} | {len(allowed)} | {len(NOT_RUN)} |"
-    )
     wrong = problems(outcomes, allowed)
     wrong += [f"fails on confluent-kafka, so nothing was compared: {i}" for i, o in outcomes.items() if o == "skipped"]
     wrong += [f"is not in tests/judges/examples.py: {name}" for name in sorted(found - known)]
-    for line in wrong:
-        print(line)
-    return 1 if wrong else 0
+    return Verdict.of(start, outcomes, allowed, wrong)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ottla.compat.confluent_kafka.property_table import UNSUPPORTED, WITHOUT_EFFECT
-from ottla.testing import Broker
+from ottla.testing import Broker, bearer_token
 from tests.brokers.running import EMBEDDED_KEPT
 
 pytest.importorskip("confluent_kafka")
@@ -198,6 +198,94 @@ def test_a_new_client_tells_that_it_cannot_connect(servers, client):
         servers,
     )
     assert ended.stdout.splitlines() == ["_TRANSPORT"], ended.stderr
+
+
+TOKENS_AND_LOGS = """
+import logging, sys, time
+from confluent_kafka import Consumer, Producer
+
+asked, logged = set(), []
+
+def token(configuration):
+    asked.add(configuration)
+    return sys.argv[2], time.time() + 3600
+
+class Kept(logging.Handler):
+    def emit(self, record):
+        logged.append(record.levelname)
+
+logger = logging.getLogger("app")
+logger.addHandler(Kept())
+common = {
+    "bootstrap.servers": sys.argv[1], "security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "OAUTHBEARER",
+    "oauth_cb": token, "sasl.oauthbearer.config": "scope=a",
+}
+producer = Producer(common, logger=logger)
+producer.produce("t", "x", on_delivery=lambda error, message: print(error, message.offset()))
+print("left", producer.flush(30))
+consumer = Consumer({**common, "group.id": "g", "auto.offset.reset": "earliest"})
+consumer.subscribe(["t"])
+deadline, message = time.monotonic() + 30, None
+while message is None and time.monotonic() < deadline:
+    message = consumer.poll(1)
+print(message.value(), asked)
+consumer.close()
+away = Producer({"bootstrap.servers": "127.0.0.1:1", "error_cb": lambda error: None}, logger=logger)
+while not logged and time.monotonic() < deadline:
+    away.poll(0.1)
+print(len(logged) > 0)
+"""
+
+
+def of_both_sides(program, tmp_path, *arguments, **options):
+    """What a program prints, each time with a broker of its own."""
+    (tmp_path / "program.py").write_text(program)
+    for seam in ([], ["-m", "ottla.compat"]):
+        with Broker(topics={"t": 1}, config=EMBEDDED_KEPT, **options) as broker:
+            command = [sys.executable, *seam, str(tmp_path / "program.py"), broker.bootstrap_servers, *arguments]
+            ended = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
+        assert ended.returncode == 0, ended.stderr
+        yield ended.stdout.splitlines()
+
+
+def test_tokens_come_from_the_callback_and_lines_go_to_the_logger(tmp_path):
+    listener = {"listeners": ["SASL_PLAINTEXT mechanisms=OAUTHBEARER"], "token_key": b"key"}
+    for printed in of_both_sides(TOKENS_AND_LOGS, tmp_path, bearer_token("alice", key=b"key"), **listener):
+        assert printed == ["None 0", "left 0", "b'x' {'scope=a'}", "True"]
+
+
+PROTOCOLS = """
+import sys, time
+from confluent_kafka import Consumer, KafkaException, Producer
+
+servers = {"bootstrap.servers": sys.argv[1]}
+producer = Producer(servers)
+producer.produce("t", "x")
+print(producer.flush(30))
+# Less than the default of session.timeout.ms, which the classic protocol does not accept.
+short = {**servers, "group.id": "g", "auto.offset.reset": "earliest", "max.poll.interval.ms": 10_000}
+try:
+    Consumer(short)
+except KafkaException as error:
+    print(error.args[0].name())
+classic = Consumer({**servers, "group.id": "g"})
+print(classic.memberid())
+classic.close()
+consumer = Consumer({**short, "group.protocol": "consumer"})
+before = consumer.memberid()
+consumer.subscribe(["t"])
+deadline, message = time.monotonic() + 30, None
+while message is None and time.monotonic() < deadline:
+    message = consumer.poll(1)
+print(message.value(), len(before) > 0, before == consumer.memberid())
+consumer.close()
+"""
+
+
+def test_a_consumer_of_the_new_protocol_chooses_its_member_id_and_has_no_session(tmp_path):
+    """KIP-848 and KIP-1082."""
+    for printed in of_both_sides(PROTOCOLS, tmp_path):
+        assert printed == ["0", "_INVALID_ARG", "None", "b'x' True True"]
 
 
 def test_unsupported_properties_raise():

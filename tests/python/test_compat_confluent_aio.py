@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
+from functools import partial
 
 import pytest
 
-from ottla.testing import Broker
+from tests.python import drop_in
 
 pytest.importorskip("confluent_kafka.aio")
-# Seconds until a program has ended: it waits up to 30 for each thing.
-PATIENCE = 120
 BEGIN = """
 import asyncio, gc, os, sys, time
 from unittest.mock import patch
@@ -23,17 +21,8 @@ servers = {"bootstrap.servers": sys.argv[1]}
 """
 
 
-@pytest.fixture(scope="module")
-def servers():
-    with Broker(topics={"t": 1}) as broker:
-        yield broker.bootstrap_servers
-
-
-def printed(program, servers):
-    command = [sys.executable, "-c", BEGIN + program, servers]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
-    assert ended.returncode == 0, ended.stderr
-    return ended.stdout.splitlines()
+servers = pytest.fixture(scope="module")(drop_in.one_topic)
+printed = partial(drop_in.printed, BEGIN)
 
 
 def test_a_record_waits_for_space_in_a_full_queue(servers):

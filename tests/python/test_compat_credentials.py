@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import pytest
 
+from tests.python import drop_in
+
 pytest.importorskip("confluent_kafka.aio")
-# Seconds until a program has ended: it waits up to 30 for each thing.
-PATIENCE = 120
 BEGIN = """
 import asyncio, sys, time
 from ottla.compat.confluent_kafka import install; install()
@@ -58,10 +55,7 @@ def received(consumer):
 
 
 def printed(program, mechanism, reauthentication=0):
-    command = [sys.executable, "-c", BEGIN + program, mechanism, str(reauthentication)]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
-    assert ended.returncode == 0, ended.stderr
-    return ended.stdout.splitlines()
+    return drop_in.printed(BEGIN, program, mechanism, reauthentication)
 
 
 MECHANISMS = pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
+from functools import partial
 
 import pytest
 
-from ottla.testing import Broker
+from tests.python import drop_in
 
 pytest.importorskip("confluent_kafka")
-# Seconds until a program has ended: it waits up to 30 for each thing.
-PATIENCE = 120
 BEGIN = """
 import logging, sys, time
 import ottla
@@ -41,17 +38,8 @@ def polled(consumer):
 """
 
 
-@pytest.fixture
-def servers():
-    with Broker(topics={"t": 1}) as broker:
-        yield broker.bootstrap_servers
-
-
-def printed(program, servers):
-    command = [sys.executable, "-c", BEGIN + program, servers]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
-    assert ended.returncode == 0, ended.stderr
-    return ended.stdout.splitlines()
+servers = pytest.fixture(drop_in.one_topic)
+printed = partial(drop_in.printed, BEGIN)
 
 
 def test_a_poll_ends_with_a_batch(servers):

@@ -15,10 +15,11 @@ class Library:
 
     def __init__(self):
         self.released = 0
+        self.names = []
         self.step_begun, self.step_may_end = threading.Event(), threading.Event()
 
     def name(self, text, kind):
-        return None
+        self.names.append(text)
 
     def step(self, context, credentials, target, token):
         self.step_begun.set()
@@ -64,3 +65,20 @@ def test_a_context_whose_step_ends_while_its_connection_ends_is_released_once(mo
     kerberos.end(1)
     assert not step.is_alive()
     assert library.released == 1
+
+
+@pytest.mark.parametrize(
+    ("settings", "name"),
+    [
+        ({}, "kafka@b1.example"),
+        ({"sasl.kerberos.service.name": "bus"}, "bus@b1.example"),
+        ({"sasl.kerberos.domain.name": "kafka.example"}, "kafka@kafka.example"),
+    ],
+)
+def test_the_principal_of_a_broker_has_the_host_of_its_address_or_the_one_that_is_set(monkeypatch, settings, name):
+    library = Library()
+    library.step_may_end.set()
+    monkeypatch.setattr(_gssapi, "Library", lambda: library)
+    request = SimpleNamespace(kind="context", data=b"", connection=1, host="b1.example", answer=lambda *_, **__: None)
+    _gssapi.Kerberos(settings).answer(request)
+    assert library.names == [name]

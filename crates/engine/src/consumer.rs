@@ -128,6 +128,13 @@ impl Engine<Consumer> {
         self.client.membership.as_ref().map(Membership::metadata)
     }
 
+    /// The id of the consumer in its group: with the consumer protocol it has one before it joins; `None` without a
+    /// group.
+    pub fn member_id(&mut self) -> Option<Arc<str>> {
+        let membership = self.client.membership.as_mut()?;
+        membership.member_id(&mut self.core.cluster.context.random)
+    }
+
     /// Commits offsets of the group by the deadline. If `awaited`, look at [`Engine::take_commit`]
     /// after [`crate::Change::Group`]; else a failure is an event.
     ///

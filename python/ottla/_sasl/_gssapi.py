@@ -253,6 +253,7 @@ class Kerberos:
     def __init__(self, settings: Mapping[str, str | None]) -> None:
         self._library = Library()
         self._service = settings.get("sasl.kerberos.service.name") or "kafka"
+        self._domain = settings.get("sasl.kerberos.domain.name")
         self._principal = settings.get("sasl.kerberos.principal")
         self._keytab = settings.get("sasl.kerberos.keytab")
         # One for each client, in memory: the tickets of its keytab do not mix with those of other
@@ -270,7 +271,7 @@ class Kerberos:
         except _Failed as failed:
             raise Refused(
                 f"Kerberos failed: {self._library.described(failed)}: check the ticket (klist) and "
-                f"sasl.kerberos.service.name; the requested service is {self._service}/{request.host}"
+                f"sasl.kerberos.service.name; the requested service is {self._service}/{self._host(request)}"
             ) from None
         request.answer(token, complete=complete)
 
@@ -301,10 +302,14 @@ class Kerberos:
         if request.kind == "wrap":
             return library.wrap(known.context, data), False
         if known.target is None:
-            known.target = library.name(f"{self._service}@{request.host}", _HOSTBASED)
+            known.target = library.name(f"{self._service}@{self._host(request)}", _HOSTBASED)
             if self._principal or self._keytab:
                 known.credentials = library.credentials(self._principal, self._keytab, self._cache)
         return library.step(known.context, known.credentials, known.target, data)
+
+    def _host(self, request: SaslRequest) -> str:
+        """The host in the broker's principal."""
+        return self._domain or request.host
 
     def forget(self) -> None:
         """The library keeps the tickets."""

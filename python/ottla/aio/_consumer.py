@@ -436,7 +436,7 @@ class Consumer(AppMetrics):
             for record in run:
                 yield record
             await pace.turn(full=run.is_full())
-            if not run.is_full() and await core.poll_to_iterate():
+            if not run.is_full() and await core.poll_to_iterate(None):
                 await self._tell()
 
     async def position(self, partition: Partition, timeout: float | None = None) -> int:

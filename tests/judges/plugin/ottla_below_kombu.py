@@ -16,6 +16,12 @@ RUNNING, CLOSED = "confluentkafka://localhost:9092", "confluentkafka://localhost
 SCHEME = "confluentkafka" if THEIRS else "ottla"
 
 
+def moved(url):
+    """The URL with the embedded broker, or the address where nobody listens, in place of the tests' own."""
+    url = url.replace(RUNNING, f"{SCHEME}://{BROKER.bootstrap_servers}")
+    return url.replace(CLOSED, f"{SCHEME}://127.0.0.1:1")
+
+
 def pytest_configure(config):
     config.addinivalue_line("markers", "env(name): the service that a test needs")
     if not THEIRS:
@@ -24,8 +30,12 @@ def pytest_configure(config):
 
     @functools.wraps(made)
     def connection(self, hostname="localhost", *arguments, **options):
-        hostname = hostname.replace(RUNNING, f"{SCHEME}://{BROKER.bootstrap_servers}")
-        made(self, hostname.replace(CLOSED, f"{SCHEME}://127.0.0.1:1"), *arguments, **options)
+        made(
+            self,
+            [moved(url) for url in hostname] if isinstance(hostname, list) else moved(hostname),
+            *arguments,
+            **options,
+        )
 
     kombu.Connection.__init__ = connection
 

@@ -241,6 +241,11 @@ impl<D: Decode> Consumer<D> {
         self.inner.driver.with(|engine, _| engine.group_metadata())
     }
 
+    /// The consumer's id in its group: with the consumer protocol it has one before it joins; `None` without a group.
+    pub fn member_id(&self) -> Option<Arc<str>> {
+        self.inner.driver.with(|engine, _| engine.member_id())
+    }
+
     /// The topics that callers have read. [`TopicRead::note_in`] looks up the topics of offsets in them.
     pub fn topics_read(&self) -> Vec<TopicRead> {
         self.inner.driver.with(|engine, _| engine.topics_read())

@@ -264,8 +264,6 @@ static NAMES: &[(&str, Instead)] = &[
     ("sasl.kerberos.min.time.before.relogin", Instead::Do(KINIT)),
     ("sasl.kerberos.ticket.renew.jitter", Instead::Do(KINIT)),
     ("sasl.kerberos.ticket.renew.window.factor", Instead::Do(KINIT)),
-    ("sasl.kerberos.domain.name", Instead::Do("has no counterpart: the broker's name is the one in bootstrap.servers and in its \
-        advertised listener. Leave it out")),
     ("sasl.client.callback.handler.class", Instead::Do(SASL_CLASS)),
     ("sasl.login.callback.handler.class", Instead::Do(SASL_CLASS)),
     ("sasl.login.class", Instead::Do(SASL_CLASS)),

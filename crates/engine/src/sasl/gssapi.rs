@@ -95,7 +95,8 @@ impl Mechanism for Gssapi {
     }
 
     fn advice(&self) -> &'static str {
-        "check the ticket (klist), sasl.kerberos.service.name, and that the broker's name is that of its principal"
+        "check the ticket (klist), sasl.kerberos.service.name, and that the broker's name, or \
+         sasl.kerberos.domain.name, is that of its principal"
     }
 
     fn begin(&mut self) -> Result<Step, Error> {

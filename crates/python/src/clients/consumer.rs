@@ -242,6 +242,11 @@ impl ConsumerCore {
         committed(py, named.collect())
     }
 
+    /// The consumer's id in its group.
+    fn member_id(&self) -> PyResult<Option<String>> {
+        Ok(self.client.get()?.member_id().map(|id| id.to_string()))
+    }
+
     /// Who the consumer is in its group.
     fn group_metadata(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
         let client = self.client.get()?;
@@ -394,8 +399,9 @@ impl ConsumerCore {
     }
 
     /// Polls for `run`. Whether listeners have to be called for a rebalance first.
-    fn poll_to_iterate(&self) -> PyResult<Operation> {
-        let (client, timeout) = (self.client.get()?.clone(), self.limit(None)?);
+    #[pyo3(signature = (timeout))]
+    fn poll_to_iterate(&self, timeout: Option<Timeout>) -> PyResult<Operation> {
+        let (client, timeout) = (self.client.get()?.clone(), self.limit(timeout)?);
         Ok(Operation::new(
             async move { client.poll_to_iterate(timeout).await },
             rebalances::must_tell,

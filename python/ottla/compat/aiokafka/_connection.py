@@ -126,12 +126,9 @@ def _sasl(
             raise ValueError("sasl_oauth_token_provider must be an aiokafka.abc.AbstractTokenProvider for OAUTHBEARER")
         found["sasl.token"] = _token_of(provider)
     elif mechanism == "GSSAPI":
-        if domain is not None:
-            raise ValueError(
-                "sasl_kerberos_domain_name is not supported by ottla: the service's principal has the host that the "
-                "broker advertises; leave the parameter out, and advertise that host"
-            )
         found["sasl.kerberos.service.name"] = service
+        if domain is not None:
+            found["sasl.kerberos.domain.name"] = domain
     else:
         if username is None or password is None:
             raise ValueError(f"sasl_plain_username and sasl_plain_password required for {mechanism} sasl")

@@ -394,8 +394,14 @@ class Consumer(Handle, _ottla.PollingConsumer):
     def memberid(self) -> str | None:
         """Return the id of the member in its group.
 
-        Returns: The id, or None before the first assignment.
+        Returns: The id. With the classic protocol it is None before the first assignment. With the consumer protocol
+            the consumer has it before it joins (KIP-1082).
         """
+        state = self.__open()
+        if state.client is None:
+            return None
+        if state.config.properties.get("group.protocol") == "consumer":
+            return state.client._core.member_id()
         return self.__metadata().member_id or None
 
     def consumer_group_metadata(self) -> GroupMetadata:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from typing import Any, Final, Never, Self
 
 from ottla import _ottla
@@ -71,17 +72,28 @@ class State:
     def flush(self, deadline: float) -> int:
         """Serve until nothing is left or the time is up."""
         self.serve()
-        flushing: _ottla.Operation | None = None
-        while len(self.outbox) and (left := deadline - time.monotonic()) > 0:
-            is_partial = self.outbox.has_unsent()
-            flushing = flushing or self.begin_flush(left)
-            self.wait(min(left, SLICE) if is_partial else left)
-            if is_partial:
-                flushing = None
+        for seconds in self.waits_of_flush(deadline):
+            self.wait(seconds)
             self.serve()
         return len(self.outbox)
 
-    def begin_flush(self, seconds: float) -> _ottla.Operation | None:
+    def waits_of_flush(self, deadline: float) -> Iterator[float]:
+        """Flush until nothing is left or the time is up.
+
+        A flush does not send records that wait until their topic is known, so another flush begins while there are any.
+
+        Yields:
+            How many seconds the caller waits for something to serve, at most. It serves after that.
+        """
+        flushing: _ottla.Operation | None = None
+        while len(self.outbox) and (left := deadline - time.monotonic()) > 0:
+            is_partial = self.outbox.has_unsent()
+            flushing = flushing or self._begin_flush(left)
+            yield min(left, SLICE) if is_partial else left
+            if is_partial:
+                flushing = None
+
+    def _begin_flush(self, seconds: float) -> _ottla.Operation | None:
         """Send records that wait for more records of their batch.
 
         Args:

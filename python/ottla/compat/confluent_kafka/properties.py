@@ -209,15 +209,16 @@ def _reconcile_consumer(made: Configuration) -> None:
     # The replacement commits: what was stored.
     properties["enable.auto.commit"] = "false"
     session = properties.get("session.timeout.ms")
-    if int(properties.get("max.poll.interval.ms", _MAX_POLL_INTERVAL)) < int(session or _SESSION_TIMEOUT):
+    if properties.get("group.protocol") == "consumer":
+        # The group has the session's timeout, and the assignor.
+        properties.pop("partition.assignment.strategy", None)
+    elif int(properties.get("max.poll.interval.ms", _MAX_POLL_INTERVAL)) < int(session or _SESSION_TIMEOUT):
         reason = "Failed to create consumer: `max.poll.interval.ms` must be >= `session.timeout.ms`"
         raise failure("_INVALID_ARG", reason)
     if session is not None and "heartbeat.interval.ms" not in properties:
         properties["heartbeat.interval.ms"] = str(max(1, min(3000, int(session) // 3)))
     if "queued.max.messages.kbytes" in made.own:
         properties["prefetch.max.bytes"] = str(made.number("queued.max.messages.kbytes", 0) * 1024)
-    if properties.get("group.protocol") == "consumer":
-        properties.pop("partition.assignment.strategy", None)
 
 
 def _reconcile_producer(made: Configuration) -> None:

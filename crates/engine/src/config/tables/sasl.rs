@@ -20,6 +20,8 @@ macro_rules! sasl {
         "sasl.allow.plaintext" => sasl_allow_plaintext: bool = "false", bool();
         /// The service name of the brokers' Kerberos principals.
         "sasl.kerberos.service.name" => kerberos_service: String = "kafka", text(text);
+        /// The host in the brokers' Kerberos principals; left out, that of each broker's address.
+        "sasl.kerberos.domain.name" => kerberos_domain: Option<String>, text(optional);
         /// The Kerberos principal of this client; left out, that of the credentials cache or the keytab.
         "sasl.kerberos.principal" => kerberos_principal: Option<String>, text(optional);
         /// A keytab to get tickets with; left out, the credentials cache must have some.

@@ -99,6 +99,16 @@ impl Membership {
         self.join_with_nothing(now, core);
     }
 
+    /// The member's id, if it has one. With the consumer protocol the member chooses it, at the latest when it joins
+    /// (KIP-1082).
+    pub(crate) fn member_id(&mut self, random: &mut Random) -> Option<Arc<str>> {
+        if self.is_consumer() && !self.identity.is_named() {
+            self.identity.name(member_id(random));
+        }
+        let is_named = self.identity.is_named();
+        is_named.then(|| Arc::clone(self.identity.member_id()))
+    }
+
     fn join_with_nothing(&mut self, now: Instant, core: &mut Core) {
         let Some(wanted) = &self.wanted else {
             self.state = State::Unjoined;

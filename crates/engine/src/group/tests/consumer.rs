@@ -443,6 +443,18 @@ fn who_leaves_while_it_joins_says_so() {
     assert!(poll(&mut script).is_empty() && !script.engine.is_leaving_group());
 }
 
+/// KIP-1082.
+#[test]
+fn the_id_of_a_member_is_known_before_it_joins() {
+    let mut script = member(CONSUMER);
+    let id = script.engine.member_id().unwrap();
+    assert_eq!(script.engine.member_id().as_ref(), Some(&id));
+    let asked = poll(&mut script).pop().unwrap();
+    assert_eq!(beat(&asked).member_id.to_string(), id.to_string());
+    let mut classic = member(&[("group.id", "g")]);
+    assert_eq!(classic.engine.member_id(), None);
+}
+
 #[test]
 fn who_was_never_let_in_leaves_at_once() {
     let mut script = member(CONSUMER);

@@ -63,6 +63,9 @@ class Reader:
         # The last poll's error, and whether a call raised it.
         self._failure: BaseException | None = None
         self._is_raised = False
+        # Whether the last poll raised an error that may have ended. While it lasts, the core raises it again at the end
+        # of a poll, so the polls after it are short.
+        self._is_troubled = False
         self._run: Iterator[Record] = iter(())
         self._task: asyncio.Task[None] | None = None
         self._resolving: asyncio.Task[None] | None = None
@@ -291,6 +294,7 @@ class Reader:
                     continue
             except native.KafkaError as error:
                 if client is self.client:
+                    self._is_troubled = isinstance(error, _PASSING)
                     self._fail(error)
                     await self._pause(_PAUSE)
                 continue
@@ -300,6 +304,7 @@ class Reader:
                 continue
             if is_rebalance is None:
                 continue
+            self._is_troubled = False
             if self._failure is not None and not self._lasts(self._failure, client):
                 self._failure = None
             if subscription.is_assigned:
@@ -328,7 +333,9 @@ class Reader:
         self._held = self._unwanted(client)
         if self._held:
             client.pause(self._held)
-        self._polling = self._loop.create_task(_await(client._core.poll_to_iterate()))
+        self._polling = self._loop.create_task(
+            _await(client._core.poll_to_iterate(_PAUSE if self._is_troubled else None))
+        )
         try:
             return await self._polling
         except asyncio.CancelledError:

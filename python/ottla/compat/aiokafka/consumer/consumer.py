@@ -84,7 +84,7 @@ class AIOKafkaConsumer:
         sasl_plain_password: The password for PLAIN and SCRAM.
         sasl_plain_username: The user.
         sasl_kerberos_service_name: The first part of the brokers' principal.
-        sasl_kerberos_domain_name: Not supported.
+        sasl_kerberos_domain_name: The host in the brokers' principals; None takes that of each broker's address.
         sasl_oauth_token_provider: Provides tokens for OAUTHBEARER.
         client_rack: The rack of this client: a replica there is read (KIP-392).
 

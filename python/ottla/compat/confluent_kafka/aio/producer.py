@@ -195,19 +195,14 @@ class _Straight:
         return await self.__flush(self.__reports, *args, **named)
 
     async def __flush(self, reports: Reports, timeout: Any = -1) -> int:
-        deadline, outbox = deadline_of(-1 if timeout is None else timeout), self.__state.outbox
-        flushing: _ottla.Operation | None = None
-        while True:
+        await self.__serve_events()
+        reports.serve()
+        for seconds in self.__state.waits_of_flush(deadline_of(-1 if timeout is None else timeout)):
+            await self.__wait(time.monotonic() + seconds)
             await self.__serve_events()
             reports.serve()
-            if not len(outbox) or (left := deadline - time.monotonic()) <= 0:
-                reports.take_count()
-                return len(outbox)
-            is_partial = outbox.has_unsent()
-            flushing = flushing or self.__state.begin_flush(left)
-            await self.__wait(time.monotonic() + min(left, SLICE) if is_partial else deadline)
-            if is_partial:
-                flushing = None
+        reports.take_count()
+        return len(self.__state.outbox)
 
     async def purge(self, *args: Any, **named: Any) -> Any:
         """Purge records. Their futures get _PURGE_QUEUE or _PURGE_INFLIGHT.
