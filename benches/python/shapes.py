@@ -77,6 +77,18 @@ TOPICS_WRITTEN = Scenario(
     topics=1_000,
     budget=BUDGET,
 )
+TOPICS_FIRST = Scenario(
+    "shape-1000-topics-first",
+    "produce",
+    100,
+    1_000,
+    (
+        ours("first send to each topic", "first_to_each"),
+        Way("confluent-kafka", "first produce to each topic", "confluent.first_to_each"),
+    ),
+    partitions=1,
+    topics=1_000,
+)
 TINY_WRITTEN = Scenario(
     "shape-tiny-batches-produce",
     "produce",
@@ -133,6 +145,7 @@ WIDE_AVRO_SPARK = replace(
 SHAPES = (
     TOPICS_READ,
     TOPICS_WRITTEN,
+    TOPICS_FIRST,
     Scenario(
         "shape-10000-partitions-consume",
         "consume",
@@ -231,7 +244,7 @@ def _twice(scenario: Scenario) -> list[Goal]:
 
 
 def _alike(mine: Way, peer: Way) -> bool:
-    """`send` is compared with `produce`, and calls that take many records with `produce_batch`; readers with all."""
+    """`send` is compared with `produce`, and a call that takes many records with `produce_batch`; all else with all."""
     singly = peer.label.startswith("produce") and not peer.label.startswith("produce_batch")
     return not peer.label.startswith("produce") or singly == (mine.label == "send")
 
@@ -241,6 +254,7 @@ SHAPE_GOALS = [
     for scenario in (
         TOPICS_READ,
         TOPICS_WRITTEN,
+        TOPICS_FIRST,
         TINY_READ,
         TINY_WRITTEN,
         WIDE_JSON,

@@ -234,6 +234,10 @@ def _produce(
     codec = {} if job.codec == "none" else {"compression.type": job.codec}
     producer = Producer({"bootstrap.servers": job.bootstrap, **codec, **job.properties, **(properties or {})})
     _learn(producer, job)
+    if job.topics > 1:  # as ottla's producer
+        for name in job.names:
+            producer.produce(name, b"first")
+        producer.flush(60)
     sent = 0
     watch.start()
     while job.wants_more(sent, watch):
@@ -262,6 +266,22 @@ def produce_in_turn(job: Job, watch: Stopwatch) -> tuple[int, int]:
         producer.poll(0)
 
     return _produce(job, watch, send, delivered)
+
+
+def first_to_each(job: Job, watch: Stopwatch) -> tuple[int, int]:
+    """A new producer's first `produce` to each partition of each topic."""
+    from confluent_kafka import Producer
+
+    [value], delivered = job.values()[:1], _Deliveries()
+    producer = Producer({"bootstrap.servers": job.bootstrap, **job.properties})
+    watch.start()
+    for name, partition in job.targets:
+        producer.produce(name, value, partition=partition, on_delivery=delivered)
+    left = producer.flush(80)
+    watch.stop()
+    if left or delivered.missing(len(job.targets)):
+        raise RuntimeError(f"{left or delivered.missing(len(job.targets))} records are not acknowledged")
+    return delivered.count, delivered.count * job.size
 
 
 def produce_batch_in_turn(job: Job, watch: Stopwatch) -> tuple[int, int]:
