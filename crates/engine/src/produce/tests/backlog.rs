@@ -17,7 +17,7 @@ const LONG: usize = 60_000;
 const SENT: usize = 20;
 const REPEATS: usize = 5;
 
-/// The time of one batch, from its request to the next one, while so many batches wait.
+/// The time of one batch, from its request to the next one, while `waiting` batches wait.
 fn time_of_a_batch(waiting: usize) -> Duration {
     let mut script = established(&ONE_BY_ONE);
     for _ in 0..waiting {
