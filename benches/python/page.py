@@ -4,8 +4,8 @@
     .venv/bin/python benches/python/page.py [FOLDER]
 
 The folder (benches/out without it) holds the JSON files of `run.py`. The page is its own template: its prose stays, and
-what is between `<!-- figures: PREFIX -->` and `<!-- end -->` becomes the tables of the scenarios whose names begin with
-PREFIX. Tables of which the folder has no figures stay as they are.
+what is between `<!-- figures: SCENARIO -->` and `<!-- end -->` becomes the table of that scenario. Tables of which the
+folder has no figures stay as they are.
 """
 
 from __future__ import annotations
@@ -27,27 +27,12 @@ Run = dict[str, Any]
 def filled(page: str, runs: list[Run]) -> str:
     """The page with the figures of these runs, of which the last one that has a scenario counts."""
 
-    def tables(place: re.Match[str]) -> str:
-        prefix = place[2]
-        newest: dict[str, Run] = {}
-        for run in runs:
-            for row in run["measurements"]:
-                if row["scenario"].startswith(prefix):
-                    newest[row["scenario"]] = run
-        if not newest:
-            return place[0]
-        parts = [_tables_of(run, [name for name, its in newest.items() if its is run]) for run in runs]
-        return f"{place[1]}{''.join(parts)}{place[3]}"
+    def table(place: re.Match[str]) -> str:
+        scenario = place[2]
+        having = [run for run in runs if any(row["scenario"] == scenario for row in run["measurements"])]
+        return f"{place[1]}{_table_of(having[-1], scenario)}{place[3]}" if having else place[0]
 
-    return PLACE.sub(tables, page)
-
-
-def _tables_of(run: Run, scenarios: list[str]) -> str:
-    """The tables of some scenarios of a run, behind the line that says where they come from; nothing for none."""
-    if not scenarios:
-        return ""
-    repeats = max(len(row["repeats"]) for row in run["measurements"] if row["scenario"] in scenarios)
-    return f"{_source(run['environment'], repeats)}\n\n" + "".join(_table_of(run, name) for name in scenarios)
+    return PLACE.sub(table, page)
 
 
 def _source(about: dict[str, Any], repeats: int) -> str:
@@ -63,9 +48,10 @@ def _source(about: dict[str, Any], repeats: int) -> str:
 
 def _table_of(run: Run, scenario: str) -> str:
     rows = [row for row in run["measurements"] if row["scenario"] == scenario and row["repeats"]]
+    source = _source(run["environment"], max(len(row["repeats"]) for row in rows))
     lines = {"idle": _idle, "latency": _latencies}.get(rows[0]["kind"], _rates)(rows)
     goals = [goal for goal in run.get("goals", ()) if goal["scenario"] == scenario]
-    return f"**{scenario}**\n\n" + "\n".join(lines + _goals(goals)) + "\n\n"
+    return f"**{scenario}**\n\n{source}\n\n" + "\n".join(lines + _goals(goals)) + "\n"
 
 
 def _rates(rows: list[Run]) -> list[str]:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 SOURCE = Path(__file__).resolve().parents[2] / "benches" / "python" / "page.py"
-PAGE = "Prose.\n<!-- figures: shape-a -->\nold\n<!-- end -->\nMore.\n<!-- figures: shape-b -->\nkept\n<!-- end -->\n"
+PAGE = "Prose.\n<!-- figures: shape-a-consume -->\nold\n<!-- end -->\nMore.\n<!-- figures: shape-b -->\nkept\n<!-- end -->\n"
 ABOUT = {
     "started": "2026-12-01T02:00:00Z",
     "commit": "abc1234",
@@ -54,7 +54,9 @@ def page():
 
 def test_tables_with_figures_are_replaced(page):
     text = page.filled(PAGE, [RUN])
-    assert text.startswith("Prose.\n<!-- figures: shape-a -->\n2026-12-01, commit `abc1234`. A CPU, 2 cores")
+    head, rest = text.split("**shape-a-consume**\n\n")
+    assert head == "Prose.\n<!-- figures: shape-a-consume -->\n"
+    assert rest.startswith("2026-12-01, commit `abc1234`. A CPU, 2 cores")
     assert "\nold\n" not in text
     assert "<!-- figures: shape-b -->\nkept\n<!-- end -->" in text
     assert "| ottla columns | defaults | 200 | 100 | 1.00 | 2 k | 1.00 | 2 |" in text
