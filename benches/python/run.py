@@ -456,7 +456,7 @@ def run_clients(scenarios: list[Scenario], args: argparse.Namespace) -> None:
     tables = report.text(about, rows)
     goals = report.goals_text(reached)
     compared = report.comparison(rows)
-    shape = scenarios[0] in SHAPES
+    shape = any(scenarios[0].name == known.name for known in SHAPES)
     name = "scaling" if scenarios[0].point else "tls" if args.tls else "shapes" if shape else "clients"
     measurements = [
         {
