@@ -34,7 +34,7 @@ BESIDE := $(MAKE) --no-print-directory --jobs=2
 BUILT := $(or $(wildcard .venv/release.stamp),.venv/gate.stamp)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-real nightly flakes wheel wheels deny fuzz simulate brokers franz faults pyspark bench lint docs docs-serve
+.PHONY: help setup demo test test-real nightly flakes wheel wheels deny fuzz simulate brokers franz faults pyspark bench speed lint docs docs-serve
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 10
@@ -91,6 +91,10 @@ pyspark: .venv/dev.stamp .venv/release.stamp  ## try each release of PySpark fro
 
 bench: .venv/dev.stamp .venv/release.stamp  ## compare clients on one broker, and codecs (ONLY=consume, latency, codec, spark, scaling: what holds the word)
 	.venv/bin/python benches/python/run.py $(if $(ONLY),--only $(ONLY))
+
+speed: .venv/dev.stamp .venv/release.stamp  ## measure other shapes of work, and write docs/results/speed.md from the figures
+	.venv/bin/python benches/python/run.py --only shape
+	.venv/bin/python benches/python/page.py
 
 lint: .venv/dev.stamp  ## check formats, lints, types and the rules about who may depend on whom
 	scripts/lint.sh

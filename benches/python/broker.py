@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from measurement import WARM, values
+from measurement import TRANSACTION, WARM, topic_names
 from scenarios import HEARTBEAT_MS
 from tests.brokers.brokers import Cluster, listens
 from tqdm import tqdm
@@ -28,8 +28,9 @@ USER, PASSWORD = "alice", "alice-secret"
 FIRST_PORT = 31000
 # As `kafka-server-start.sh` has it.
 HEAP = "1g"
+MOST_CREATED = 5_000
+"""Partitions that one request creates. A controller rejects a request that takes it 10,000 records or more."""
 JVM = (f"-Xms{HEAP}", "-XX:MaxGCPauseMillis=20", "-XX:InitiatingHeapOccupancyPercent=35")
-CHUNK = 10_000
 
 
 class Broker:
@@ -54,10 +55,32 @@ class Broker:
         return self._addresses[protocol]
 
     def create(self, topic: str, partitions: int) -> str:
+        self.create_all([topic], partitions)
+        return topic
+
+    def create_all(self, topics: list[str], partitions: int) -> None:
+        """Create topics, each with so many partitions, and wait until the broker leads all of them."""
         from confluent_kafka.admin import NewTopic
 
-        self._admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result(60)
-        return topic
+        each = max(1, MOST_CREATED // partitions)
+        for begin in range(0, len(topics), each):
+            new = [NewTopic(topic, partitions, 1) for topic in topics[begin : begin + each]]
+            for created in self._admin.create_topics(new, operation_timeout=120, request_timeout=120).values():
+                created.result(150)
+        end = time.monotonic() + 150
+        while not self._leads(topics, partitions):
+            if time.monotonic() > end:
+                raise SystemExit(f"the broker does not lead {topics[0]} and the topics with it")
+            time.sleep(0.2)
+
+    def _leads(self, topics: list[str], partitions: int) -> bool:
+        known = self._admin.list_topics(timeout=60).topics
+        return all(
+            name in known
+            and len(known[name].partitions) == partitions
+            and all(p.leader >= 0 for p in known[name].partitions.values())
+            for name in topics
+        )
 
     def commit_beginnings(self, group: str, topic: str, partitions: int) -> None:
         """Commit the first offset of each partition for a group that has no members yet."""
@@ -83,19 +106,34 @@ class Broker:
     def delete(self, topic: str) -> None:
         self._admin.delete_topics([topic])[topic].result(60)
 
+    def delete_all(self, topics: list[str]) -> None:
+        """Delete topics by one request."""
+        for deleted in self._admin.delete_topics(topics, operation_timeout=120, request_timeout=120).values():
+            deleted.result(150)
+
     def use_cores(self, cores: tuple[int, ...]) -> None:
         """Let all its threads, and those to come, run on these cores only; none given: on all."""
         for thread in Path(f"/proc/{self.pid}/task").iterdir():
             with contextlib.suppress(ProcessLookupError):
                 os.sched_setaffinity(int(thread.name), cores or range(os.cpu_count() or 1))
 
-    def fill(self, topic: str, partitions: int, size: int, records: int, codec: str, batch: int) -> None:
-        """Write a topic for consumers, as a steady producer that is not ours leaves it: keys of 8 digits, each
-        partition in one go."""
+    def fill(
+        self,
+        topic: str,
+        partitions: int,
+        some: list[bytes],
+        records: int,
+        codec: str,
+        batch: int,
+        topics: int = 1,
+    ) -> None:
+        """Write the values again and again to a topic for consumers, or to several, as a steady producer that is not
+        ours leaves it: keys of 8 digits, each partition in one go."""
         from confluent_kafka import Producer
 
-        self.create(topic, partitions)
-        some = values(size, max(1, min(CHUNK, (32 << 20) // size)))
+        names = topic_names(topic, topics)
+        self.create_all(names, partitions)
+        size = len(some[0])
         producer = Producer(
             {
                 "bootstrap.servers": self.bootstrap,
@@ -117,22 +155,46 @@ class Broker:
         with tqdm(total=records, desc=f"fill {topic}", unit="rec", mininterval=0.5, leave=False) as progress:
             for begin in range(0, records, len(some)):
                 numbers = range(begin, min(records, begin + len(some)))
-                messages = [
-                    {"value": some[i - begin], "key": b"%08d" % i, "partition": i * partitions // records}
-                    for i in numbers
-                ]
+                shares: dict[tuple[str, int], list[dict[str, Any]]] = {}
+                for i in numbers:
+                    number, partition = divmod(i * len(names) * partitions // records, partitions)
+                    message = {"value": some[i - begin], "key": b"%08d" % i}
+                    shares.setdefault((names[number], partition), []).append(message)
                 while len(producer) > 500_000 or len(producer) * size > 256 << 20:
                     producer.poll(0.05)
-                producer.produce_batch(topic, messages, on_delivery=delivered)
-                failed += [m["_error"] for m in messages if "_error" in m]
+                # confluent-kafka 2.16 ignores the partition of a message, and lets the key choose.
+                for (name, partition), messages in shares.items():
+                    producer.produce_batch(name, messages, partition=partition, on_delivery=delivered)
+                    failed += [m["_error"] for m in messages if "_error" in m]
                 producer.poll(0)
                 progress.update(len(numbers))
-        if producer.flush(60) or failed:
+        if producer.flush(120) or failed:
             raise SystemExit(f"could not fill {topic}: {failed[:1] or 'no time left'}")
 
+    def fill_by_transactions(self, topic: str, partitions: int, some: list[bytes], records: int, aborted: int) -> None:
+        """Write a topic by transactions of 1,000 records, whose keys choose the partitions, until as many as asked for
+        are committed. One of `aborted` transactions is aborted."""
+        from confluent_kafka import Producer
 
-def warm(bootstrap: str, topic: str, partitions: int, records: int = WARM) -> None:
-    """Write records to each partition of a new topic, so that no client waits for its leader and files.
+        self.create(topic, partitions)
+        producer = Producer({"bootstrap.servers": self.bootstrap, "transactional.id": topic, "linger.ms": 50})
+        producer.init_transactions(60)
+        messages = [{"value": some[i], "key": b"%08d" % i} for i in range(TRANSACTION)]
+        committed = number = 0
+        while committed < records:
+            number += 1
+            producer.begin_transaction()
+            producer.produce_batch(topic, messages)
+            if number % aborted:
+                producer.commit_transaction(60)
+                committed += TRANSACTION
+            else:
+                producer.flush(60)  # an abort drops what is not sent yet
+                producer.abort_transaction(60)
+
+
+def warm(bootstrap: str, topic: str, partitions: int, records: int = WARM, topics: int = 1) -> None:
+    """Write records to each partition of a new topic, or of several, so that no client waits for its leader and files.
 
     A broker first writes to the index of a partition at the record after the first 4 KiB, which can take it 5 ms.
     """
@@ -140,15 +202,17 @@ def warm(bootstrap: str, topic: str, partitions: int, records: int = WARM) -> No
 
     producer = Producer({"bootstrap.servers": bootstrap})
     for _ in range(records):
-        for partition in range(partitions):
-            producer.produce(topic, bytes(5_000), partition=partition)
+        for name in topic_names(topic, topics):
+            for partition in range(partitions):
+                producer.produce(name, bytes(5_000), partition=partition)
         if producer.flush(60):
             raise SystemExit(f"{topic} does not take records")
 
 
 @contextlib.contextmanager
-def real_broker(*, tls: bool = False) -> Iterator[Broker]:
-    """Kafka with its defaults, but that it frees deleted topics' space at once, and lets a group begin at once.
+def real_broker(protocol: Protocol = "PLAINTEXT", *, tls: bool = False) -> Iterator[Broker]:
+    """Kafka, measured by this protocol; with `tls` it also has listeners for TLS. It has its defaults, except that it
+    frees the space of deleted topics at once, and does not delay a group's first rebalance.
 
     To groups of the consumer protocol it says the heartbeat that classic members have in the bench of rebalances, and
     assigns as soon as a member comes or goes, where it would let a second pass after the last time.
@@ -168,7 +232,7 @@ def real_broker(*, tls: bool = False) -> Iterator[Broker]:
             [process] = [p for p in cluster.st["processes"].values() if p]
             at = cluster.st["bootstrap"]
             if tls:
-                yield Broker(at, process["pid"], "SSL", str(cluster.st["tls"]["ca"]))
+                yield Broker(at, process["pid"], protocol, str(cluster.st["tls"]["ca"]))
             else:
                 yield Broker(at, process["pid"])
         finally:

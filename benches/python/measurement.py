@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import random
 import re
@@ -13,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable
+
+    from scenarios import Content
 
 CHUNK = 10_000
 """Records of one call that takes many, and between two looks at the clock."""
@@ -37,6 +40,9 @@ class Job:
         codec: What the topic is compressed with, or is to be.
         group: The group to be a member of, whose committed offsets are the partitions' beginnings; empty for none.
         properties: What the client is set up with, beyond its defaults.
+        topics: How many topics there are, each with the same number of partitions.
+        content: What values hold: `events`, or 100 columns as `json` or `avro`.
+        aborted: One of this many transactions was aborted when the topic was filled; 0 if it has no transactions.
     """
 
     bootstrap: str
@@ -48,6 +54,19 @@ class Job:
     codec: str = "none"
     group: str = ""
     properties: dict[str, Any] = field(default_factory=dict)
+    topics: int = 1
+    content: Content = "events"
+    aborted: int = 0
+
+    @property
+    def names(self) -> list[str]:
+        """The names of its topics."""
+        return topic_names(self.topic, self.topics)
+
+    @property
+    def targets(self) -> list[tuple[str, int]]:
+        """Each partition of each topic."""
+        return [(name, partition) for name in self.names for partition in range(self.partitions)]
 
     def wants_more(self, count: int, watch: Stopwatch) -> bool:
         """Whether a client that has done `count` records goes on: to the end or its budget, but not without any."""
@@ -62,20 +81,33 @@ class Job:
         """A chunk of values to send."""
         return values(self.size, self.chunk)
 
+    def shares(self) -> dict[tuple[str, int], list[bytes]]:
+        """A chunk of values to send to each partition of each topic in turn, by topic and partition."""
+        shares: dict[tuple[str, int], list[bytes]] = {}
+        for target, value in zip(itertools.cycle(self.targets), self.values(), strict=False):
+            shares.setdefault(target, []).append(value)
+        return shares
+
     def transaction(self) -> list[bytes]:
         """The values of a transaction."""
         return values(self.size, TRANSACTION)
 
 
+def topic_names(topic: str, topics: int) -> list[str]:
+    """One topic by its name, or several that are numbered."""
+    return [topic] if topics == 1 else [f"{topic}-{number}" for number in range(topics)]
+
+
 class Stopwatch:
-    """Wall and processor time between `start` and `stop`; where there are any, the times of single records, or those of
-    rebalances as a member joins and as one leaves."""
+    """Wall and processor time between `start` and `stop`; where there are any, the times of single records, those of
+    rebalances as a member joins and as one leaves, and further figures by their names."""
 
     def __init__(self) -> None:
         self.wall = self.cpu = 0.0
         self.peak: int | None = None
         self.laps = list[float]()
         self.rebalances: dict[str, list[float]] = {"join": [], "leave": []}
+        self.more: dict[str, float] = {}
 
     def start(self) -> None:
         self.cpu, self.wall = _processor_time(), time.perf_counter()
@@ -111,6 +143,11 @@ def memory(name: str, process: int | str = "self") -> int:
     """A field of /proc/PID/status in bytes, such as VmHWM, the most that was resident."""
     found = re.search(rf"{name}:\s+(\d+) kB", Path(f"/proc/{process}/status").read_text())
     return int(found[1]) * 1024 if found else 0
+
+
+def events(size: int) -> list[bytes]:
+    """Values that a topic for consumers is filled with."""
+    return values(size, max(1, min(CHUNK, (32 << 20) // size)))
 
 
 def values(size: int, count: int) -> list[bytes]:

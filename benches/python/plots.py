@@ -25,12 +25,14 @@ GROUPS = {
     "latency": "latency of one record at a time, acks=1",
     "rebalance": "a rebalance of 10 members on 200 partitions",
     "spark": "Spark, local[2]: reads, micro-batches of a stream, and writes",
+    "idle": "50 idle clients in one process",
 }
 # By the figure of a bar: its scale, its axis, and what a mark shows beside it.
 BARS: dict[Figure, tuple[float, str, Figure | None]] = {
     "records per second": (1e-6, "million records/s", None),
     "p50": (1e6, "microseconds: median, and p99 as a mark", "p99"),
     "join": (1e3, "milliseconds: as one more joins, and as it leaves as a mark", "leave"),
+    "wake-ups": (1, "wake-ups a second of each client", None),
 }
 
 

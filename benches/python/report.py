@@ -32,6 +32,8 @@ class Row:
             "join": lambda m: m["join"],
             "leave": lambda m: m["leave"],
             "memory": lambda m: m["peak_bytes"],
+            "wake-ups": lambda m: m["wakeups"],
+            "connections": lambda m: m["connections"],
         }[figure]
         return [float(of(m)) for m in self.repeats]
 
@@ -41,7 +43,7 @@ class Row:
 
 def main_figure(scenario: Scenario) -> Figure:
     """What is plotted of a scenario, and compared between builds."""
-    figures: dict[str, Figure] = {"latency": "p50", "rebalance": "join"}
+    figures: dict[str, Figure] = {"latency": "p50", "rebalance": "join", "idle": "wake-ups"}
     return figures.get(scenario.kind, "records per second")
 
 
@@ -53,7 +55,7 @@ def text(about: dict[str, Any], rows: list[Row]) -> str:
         stolen = max((m["stolen"] for r in table for m in r.repeats), default=0)
         about_it = f"{len(table[0].repeats)} repeats, of which other machines took up to {stolen:.0%}"
         lines += ["", f"{scenario.name}: {scenario.size} bytes a value, {about_it}"]
-        shown = {"latency": _latencies, "rebalance": _rebalances}.get(scenario.kind, _rates)
+        shown = {"latency": _latencies, "rebalance": _rebalances, "idle": _idle}.get(scenario.kind, _rates)
         lines += shown(table)
     return "\n".join(lines)
 
@@ -101,6 +103,16 @@ def _rebalances(table: list[Row]) -> list[str]:
     ]
 
 
+def _idle(table: list[Row]) -> list[str]:
+    columns = f"{'wake-ups/s':>11}{'CPU us/s':>10}{'memory KB':>11}{'connections':>13}{'all threads':>13}"
+    return [f"  {'of each client':38}{columns}"] + [
+        f"  {r.way.name:38}{r.median('wake-ups'):11.1f}{r.median('CPU per record'):10.0f}"
+        f"{r.median('memory') / 1e3:11,.0f}{r.median('connections'):13.1f}"
+        f"{median(m['threads'] for m in r.repeats):13.0f}"
+        for r in table
+    ]
+
+
 @dataclass(frozen=True)
 class Result:
     """How a goal was met.
@@ -140,6 +152,31 @@ def results(goals: tuple[Goal, ...] | list[Goal], rows: list[Row]) -> list[Resul
         worst = min(figures) if goal.figure == "records per second" else max(figures)
         out.append(Result(goal, ours.median(goal.figure), other and other.median(goal.figure), median(figures), worst))
     return out
+
+
+def settings(row: Row) -> str:
+    """What a row's client is set up with, beyond its library's defaults."""
+    given = [f"{name}={value}" for name, value in row.way.properties]
+    scenario = row.scenario
+    if scenario.kind == "produce" and scenario.codec != "none":
+        given.append(f"compression={scenario.codec}")
+    if scenario.protocol:
+        given.append(f"security.protocol={scenario.protocol}")
+    return ", ".join(given) or "defaults"
+
+
+def plain(result: Result) -> dict[str, Any]:
+    """A result for JSON."""
+    goal = result.goal
+    return {
+        "scenario": goal.scenario,
+        "ours": goal.ours,
+        "goal": goal.text,
+        "figure": goal.figure,
+        "reached": _reached(result, result.reached),
+        "worst": _reached(result, result.worst),
+        "met": result.met,
+    }
 
 
 def goals_text(results: list[Result]) -> str:
@@ -200,6 +237,8 @@ def _shown(figure: Figure, value: float) -> str:
         return f"{value / 1e6:.0f} MB"
     if figure in ("join", "leave"):
         return f"{value * 1e3:.0f} ms"
+    if figure in ("wake-ups", "connections"):
+        return f"{value:.1f}{'/s' if figure == 'wake-ups' else ''}"
     return f"{value * 1e6:.0f} us"
 
 

@@ -14,9 +14,11 @@ import contextlib
 import dataclasses
 import importlib.metadata
 import json
+import math
 import os
 import platform
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -33,9 +35,10 @@ import codec  # noqa: E402
 import decode  # noqa: E402
 import plots  # noqa: E402
 import report  # noqa: E402
+import wide  # noqa: E402
 from broker import KAFKA, PASSWORD, USER, Broker, embedded_broker, real_broker, warm  # noqa: E402
 from clients import compiled, franz, krafka  # noqa: E402
-from measurement import Job  # noqa: E402
+from measurement import Job, events, topic_names  # noqa: E402
 from scenarios import (  # noqa: E402
     GOALS,
     SCALING,
@@ -48,10 +51,12 @@ from scenarios import (  # noqa: E402
     Scenario,
     Way,
 )
+from shapes import SHAPE_GOALS, SHAPES  # noqa: E402
 from spark_bench import SparkBench  # noqa: E402
 from tqdm import tqdm  # noqa: E402
 
 MEASUREMENT_TIMEOUT = 90.0
+MOST_PARTITIONS = 12_000
 MOST_STOLEN, TRIES = 0.05, 3
 """A measurement during which other virtual machines took a larger part of the processor is repeated, so often."""
 LASTS = """
@@ -66,6 +71,7 @@ approximate times, with 5 repeats on 2 cores:
   codec                          5 minutes
   decoding                       half a minute
   spark                          10 minutes
+  shape                          35 minutes; only when asked for: --only shape
   scaling                        15 minutes; only when asked for: --only scaling
   --tls                          9 minutes
   --other ../before              15 minutes for all of our ways; consume-100B 1.5
@@ -88,6 +94,7 @@ class Bench:
     def __init__(self, broker: Broker, spark: SparkBench, shrink: int) -> None:
         self._broker, self._spark, self._shrink = broker, spark, shrink
         self._filled = list[str]()
+        self._partitions: dict[str, tuple[int, int]] = {}
         self._made = 0
 
     def run(self, scenarios: list[Scenario], repeats: int) -> list[report.Row]:
@@ -133,6 +140,8 @@ class Bench:
             return {**measured, "stolen": stolen_since(begin)}
         if scenario.kind == "consume":
             return self._work(scenario, way, self._topic(scenario))
+        if scenario.topics > 1:
+            return self._work(scenario, way, self._topics_to_write(scenario))
         self._made += 1
         if scenario.kind == "rebalance":
             topic, group = self._topic_of_members(scenario), f"members-{self._made}"
@@ -147,13 +156,40 @@ class Bench:
 
     def _topic(self, scenario: Scenario) -> str:
         """The scenario's topic, filled unless another scenario's is the same."""
-        what = (scenario.size, self._records(scenario), scenario.codec, scenario.batch, scenario.partitions)
-        topic = "-".join(map(str, what))
+        records, partitions, topics = self._records(scenario), scenario.partitions, scenario.topics
+        of = (scenario.size, records, scenario.codec, scenario.batch, partitions, topics)
+        topic = "-".join(map(str, (*of, scenario.content, scenario.aborted)))
         if topic not in self._filled:
-            size, records, codec, batch, partitions = what
-            self._broker.fill(topic, partitions, size, records, codec, batch)
+            self._make_space(topics * partitions)
+            some = events(scenario.size) if scenario.content == "events" else wide.values(scenario.content)
+            if scenario.aborted:
+                self._broker.fill_by_transactions(topic, partitions, some, records, scenario.aborted)
+            else:
+                self._broker.fill(topic, partitions, some, records, scenario.codec, scenario.batch, topics)
             self._filled.append(topic)
+            self._partitions[topic] = (topics, partitions)
         return topic
+
+    def _topics_to_write(self, scenario: Scenario) -> str:
+        """The scenario's topics, which all its measurements write to: the broker takes seconds to create a thousand."""
+        topic = f"{scenario.kind}-{scenario.topics}-{scenario.partitions}"
+        if topic not in self._filled:
+            self._make_space(scenario.topics * scenario.partitions)
+            self._broker.create_all(topic_names(topic, scenario.topics), scenario.partitions)
+            warm(self._broker.bootstrap, topic, scenario.partitions, topics=scenario.topics)
+            self._filled.append(topic)
+            self._partitions[topic] = (scenario.topics, scenario.partitions)
+        return topic
+
+    def _make_space(self, partitions: int) -> None:
+        """Delete topics of earlier scenarios before the broker gets many more partitions: its index files are mapped
+        into its memory, of which the kernel allows 65,530 pieces."""
+        if sum(map(math.prod, self._partitions.values())) + partitions < MOST_PARTITIONS:
+            return
+        for topic, (topics, _) in self._partitions.items():
+            self._broker.delete_all(topic_names(topic, topics))
+            self._filled.remove(topic)
+        self._partitions.clear()
 
     def _topic_of_members(self, scenario: Scenario) -> str:
         """A topic with one record in each partition."""
@@ -195,6 +231,9 @@ class Bench:
             scenario.codec,
             group,
             {**dict(way.properties), **self._security(protocol, way)},
+            scenario.topics,
+            scenario.content,
+            scenario.aborted,
         )
         order = {"way": way.function, "cores": scenario.cores[0], "job": dataclasses.asdict(job)}
         environment = {**os.environ, "PYTHONPATH": way.python_path} if way.python_path else None
@@ -337,9 +376,11 @@ def main() -> None:
     of_clients_alone = args.clients or args.other or args.tls
     if args.tls and args.broker == "embedded":
         parser.error("--tls is measured on real Kafka")
+    if "shape" in words and args.broker == "embedded":
+        parser.error("shapes are measured on real Kafka")
     rows = [] if of_clients_alone else [r for r in codec.ROWS if all(w in f"codec {r}" for w in words)]
     decoding = not of_clients_alone and all(w in "decoding" for w in words)
-    known = SCALING if "scaling" in words else TLS_SCENARIOS if args.tls else SCENARIOS
+    known = SCALING if "scaling" in words else TLS_SCENARIOS if args.tls else SHAPES if "shape" in words else SCENARIOS
     if known is SCENARIOS and not args.other and broker_kind(args) == "real":
         known = (*known, *SPARK_SCENARIOS)
     clients = [c for c in re.split(r",(?! )", args.clients) if c]
@@ -377,6 +418,11 @@ def run_decoding(args: argparse.Namespace) -> None:
     print(f"{found.text}\n\n{path}\n")
 
 
+def says_command() -> str:
+    """The command of this run, without the folders of this machine."""
+    return " ".join(["benches/python/run.py", *map(shlex.quote, sys.argv[1:])])
+
+
 def broker_kind(args: argparse.Namespace) -> str:
     """Which broker is measured on: `real` or `embedded`."""
     can_be_real = bool(shutil.which("java") and shutil.which("mvn"))
@@ -394,32 +440,38 @@ def run_clients(scenarios: list[Scenario], args: argparse.Namespace) -> None:
     if any(w.client == "franz-go" for s in scenarios for w in s.ways):
         franz.build()
 
+    tls = args.tls or any(s.protocol for s in scenarios)
+    default: Protocol = "SSL" if args.tls else "PLAINTEXT"
     about = environment(f"Apache Kafka {KAFKA}{', TLS' * args.tls}" if kind == "real" else "embedded")
     if args.other:
         about["other"] = says("git", "describe", "--always", "--dirty", folder=args.other)
     with (
-        real_broker(tls=args.tls) if kind == "real" else embedded_broker() as broker,
+        real_broker(default, tls=tls) if kind == "real" else embedded_broker() as broker,
         contextlib.closing(SparkBench(broker)) as spark,
     ):
         rows = Bench(broker, spark, 10 if args.quick else 1).run(scenarios, repeats)
 
     failed, rows = [r for r in rows if r.failure], [r for r in rows if not r.failure]
-    reached = report.results(TLS_GOALS if args.tls else [*GOALS, *SPARK_GOALS], rows)
+    reached = report.results(TLS_GOALS if args.tls else [*GOALS, *SPARK_GOALS, *SHAPE_GOALS], rows)
     tables = report.text(about, rows)
     goals = report.goals_text(reached)
     compared = report.comparison(rows)
-    name = "scaling" if scenarios[0].point else "tls" if args.tls else "clients"
+    shape = any(scenarios[0].name == known.name for known in SHAPES)
+    name = "scaling" if scenarios[0].point else "tls" if args.tls else "shapes" if shape else "clients"
     measurements = [
         {
             "scenario": r.scenario.name,
             "way": r.way.name,
             "role": r.way.role,
             "size": r.scenario.size,
+            "settings": report.settings(r),
+            "kind": r.scenario.kind,
             "repeats": r.repeats,
         }
         for r in rows
     ]
-    data = {"environment": about, "measurements": measurements}
+    about |= {"command": says_command(), "load at the end": os.getloadavg()[0]}
+    data = {"environment": about, "measurements": measurements, "goals": [report.plain(r) for r in reached]}
     (args.out / f"{name}.json").write_text(json.dumps(data, indent=1))
     (args.out / f"{name}.txt").write_text(f"{tables}\n")
     if reached:

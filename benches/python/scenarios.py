@@ -10,6 +10,7 @@ from rebalance import BEAT
 Properties = tuple[tuple[str, int | str], ...]
 Role = Literal["ours", "peer", "limit"]
 Protocol = Literal["PLAINTEXT", "SSL", "SASL_SSL"]
+Content = Literal["events", "json", "avro"]
 
 # A goal is about ours with its defaults. What is tuned is larger batches and fetches.
 OUR_FETCH: Properties = (("fetch_max_bytes", 64 << 20), ("max_partition_fetch_bytes", 8 << 20))
@@ -91,13 +92,13 @@ class Scenario:
 
     Attributes:
         name: What `--only` looks for, with the ways' names.
-        kind: What a measurement starts with: a filled topic, an empty one to write to or to take latencies with, or a
-            group that starts at the first and only record of each partition.
+        kind: What a measurement starts with: a filled topic, an empty one to write to or to take latencies with, a
+            group that starts at the first and only record of each partition, or a topic of clients that are idle.
         size: Bytes of a value.
         records: How many the topic holds, or a way writes at most; or how often a latency is taken, or one more member
-            comes and goes.
+            comes and goes; or how many clients are idle.
         codec: What the topic is compressed with.
-        partitions: Of the topic.
+        partitions: Of the topic, or of each topic.
         batch: Most bytes of a batch that the topic is filled with.
         ahead: How many measurements go ahead and do not count: one of ours and of the limits, which makes the broker
             ready; or several of each way, where a JVM, the broker's or Spark's, compiles what is used often.
@@ -106,10 +107,13 @@ class Scenario:
         point: Its place in a plot of how cost grows.
         protocol: Of the broker's listener, where it is not the one that the whole run measures; SASL is SCRAM-SHA-512.
         spark: Whether Spark does the work, as `spark_bench.py` has it, which has no budget.
+        topics: How many topics there are.
+        content: What the values hold that consumers read: `events`, or 100 columns as `json` or `avro`.
+        aborted: The topic is filled by transactions, one of this many of which is aborted; 0 for no transactions.
     """
 
     name: str
-    kind: Literal["consume", "produce", "latency", "rebalance"]
+    kind: Literal["consume", "produce", "latency", "rebalance", "idle"]
     size: int
     records: int
     ways: tuple[Way, ...]
@@ -122,6 +126,9 @@ class Scenario:
     point: Point | None = None
     protocol: Protocol | None = None
     spark: bool = False
+    topics: int = 1
+    content: Content = "events"
+    aborted: int = 0
 
 
 def ours(label: str, function: str, properties: Properties = ()) -> Way:
@@ -396,7 +403,9 @@ SCENARIOS = (
 )
 
 
-Figure = Literal["records per second", "CPU per record", "p50", "p99", "memory", "join", "leave"]
+Figure = Literal[
+    "records per second", "CPU per record", "p50", "p99", "memory", "join", "leave", "wake-ups", "connections"
+]
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,7 @@ HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parents[1])]
 
 from broker import KAFKA, Broker, real_broker  # noqa: E402
+from measurement import events  # noqa: E402
 from tqdm import tqdm  # noqa: E402
 
 if TYPE_CHECKING:
@@ -162,7 +163,7 @@ def main() -> None:
         raise SystemExit("kcat is missing: install Debian's package kcat")
     with real_broker() as broker, tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        broker.fill("read", PARTITIONS, SIZE, given.records, "none", 131_072)
+        broker.fill("read", PARTITIONS, events(SIZE), given.records, "none", 131_072)
         rows = [way for way in ways(broker, folder, given.records, given.ottla) if given.only in way.task]
         with tqdm(total=len(rows) * (given.repeats + 1), desc="measure") as progress:
             # The first round is for the page cache.

@@ -24,6 +24,8 @@ CASES: dict[str, Callable[[Session, Scenario, str], Work]] = {
     "spark-avro": spark_source.typed_avro,
     "spark-batches": spark_source.micro_batches,
     "spark-sink": spark_sink.writes,
+    "shape-wide-json-spark": spark_source.wide_json,
+    "shape-wide-avro-spark": spark_source.wide_avro,
 }
 
 

@@ -7,7 +7,9 @@ import tempfile
 from statistics import quantiles
 from typing import TYPE_CHECKING, Any
 
+import wide
 from decode import AVRO, DDL, sample
+from measurement import events
 from on_spark import Session, watch
 from scenarios import MICRO_BATCH_JOINED
 from tests.python.decoding import FakeRegistry
@@ -30,7 +32,7 @@ LONGEST_STREAM = 300
 
 def rows(session: Session, scenario: Scenario, topic: str) -> Callable[[Way], Measured]:
     """The 7 columns of Kafka."""
-    session.broker.fill(topic, scenario.partitions, scenario.size, scenario.records, scenario.codec, scenario.batch)
+    _events(session, scenario, topic, scenario.records)
     return lambda way: _read(session, scenario, session.read(way, topic))
 
 
@@ -59,10 +61,36 @@ def typed_avro(session: Session, scenario: Scenario, topic: str) -> Callable[[Wa
     return lambda way: _read(session, scenario, _decoded(session, way, topic, ours, theirs))
 
 
+def wide_json(session: Session, scenario: Scenario, topic: str) -> Callable[[Way], Measured]:
+    """100 columns of JSON: by our decoder, and by from_json."""
+    from pyspark.sql import functions as f
+
+    _wide(session, scenario, topic)
+    ours = {"value.format": "json", "value.schema": wide.DDL, "columns": "value", "value.flatten": "true"}
+    theirs = f.from_json(f.col("value").cast("string"), wide.DDL)
+    return lambda way: _read(session, scenario, _decoded(session, way, topic, ours, theirs))
+
+
+def wide_avro(session: Session, scenario: Scenario, topic: str) -> Callable[[Way], Measured]:
+    """100 columns of Avro without frames: by our decoder, and by from_avro."""
+    from pyspark.sql.avro.functions import from_avro
+
+    schema = json.dumps(wide.AVRO)
+    _wide(session, scenario, topic)
+    ours = {"value.format": "avro", "value.schema": schema, "columns": "value", "value.flatten": "true"}
+    theirs = from_avro("value", schema)
+    return lambda way: _read(session, scenario, _decoded(session, way, topic, ours, theirs))
+
+
+def _wide(session: Session, scenario: Scenario, topic: str) -> None:
+    some = wide.values(scenario.content)
+    session.broker.fill(topic, scenario.partitions, some, scenario.records, scenario.codec, scenario.batch)
+
+
 def micro_batches(session: Session, scenario: Scenario, topic: str) -> Callable[[Way], Measured]:
     """How long a micro-batch takes by the stream's progress, and its share of the processor time of all."""
     count = FIRST_BATCHES + scenario.records
-    session.broker.fill(topic, scenario.partitions, scenario.size, count * BATCH, scenario.codec, scenario.batch)
+    _events(session, scenario, topic, count * BATCH)
     return lambda way: _stream(session, way, topic, count)
 
 
@@ -76,6 +104,11 @@ def _decoded(session: Session, way: Way, topic: str, ours: dict[str, str], their
     if way.role == "peer":
         return session.read(way, topic).select(theirs.alias("decoded")).select("decoded.*")
     return session.read(way, topic, **ours)
+
+
+def _events(session: Session, scenario: Scenario, topic: str, records: int) -> None:
+    some = events(scenario.size)
+    session.broker.fill(topic, scenario.partitions, some, records, scenario.codec, scenario.batch)
 
 
 def _fill(session: Session, scenario: Scenario, topic: str, value: Any) -> None:

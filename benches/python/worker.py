@@ -40,7 +40,7 @@ def main() -> None:
         cuts = quantiles(watch.laps, n=100)
         figures |= {"p50": cuts[49], "p99": cuts[98]}
     figures |= {cause: median(times) for cause, times in watch.rebalances.items() if times}
-    print(json.dumps(figures))
+    print(json.dumps(figures | watch.more))
 
 
 if __name__ == "__main__":

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import time
+from contextlib import contextmanager
+from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
-from measurement import CHUNK
+import wide
+from measurement import CHUNK, WARM
 from rebalance import BEAT, Threads, measure
 
+from clients import many
+
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from measurement import Job, Stopwatch
     from rebalance import Leaves
@@ -78,14 +83,22 @@ def _reader(job: Job) -> Any:
     from confluent_kafka import Consumer
 
     consumer = Consumer({"bootstrap.servers": job.bootstrap, "group.id": "bench", **job.properties})
-    consumer.list_topics(job.topic, 10)
+    _learn(consumer, job)
     return consumer
+
+
+def _learn(client: Any, job: Job) -> None:
+    """Have the metadata of the job's topics."""
+    if job.topics == 1:
+        client.list_topics(job.topic, 10)
+    else:
+        client.list_topics(timeout=30)
 
 
 def _assign(consumer: Any, job: Job) -> None:
     from confluent_kafka import TopicPartition
 
-    consumer.assign([TopicPartition(job.topic, p, 0) for p in range(job.partitions)])
+    consumer.assign([TopicPartition(name, p, 0) for name, p in job.targets])
 
 
 def _consume(job: Job, watch: Stopwatch, look: Callable[[list[Any]], int], most: int = CHUNK) -> tuple[int, int]:
@@ -220,7 +233,11 @@ def _produce(
 
     codec = {} if job.codec == "none" else {"compression.type": job.codec}
     producer = Producer({"bootstrap.servers": job.bootstrap, **codec, **job.properties, **(properties or {})})
-    producer.list_topics(job.topic, 10)
+    _learn(producer, job)
+    if job.topics > 1:  # as ottla's producer
+        for name in job.names:
+            producer.produce(name, b"first")
+        producer.flush(60)
     sent = 0
     watch.start()
     while job.wants_more(sent, watch):
@@ -231,6 +248,140 @@ def _produce(
     if left or (outcome and outcome.missing(sent)):
         raise RuntimeError(f"{left or outcome.missing(sent)} records are not acknowledged")
     return sent, sent * job.size
+
+
+def produce_in_turn(job: Job, watch: Stopwatch) -> tuple[int, int]:
+    """`produce`, one by one, to each partition of each topic in turn, each reported by a callback."""
+    delivered = _Deliveries()
+    turns = [(*target, value) for target, value in zip(cycle(job.targets), job.values(), strict=False)]
+
+    def send(producer: Any) -> None:
+        for name, partition, value in turns:
+            while True:
+                try:
+                    producer.produce(name, value, partition=partition, on_delivery=delivered)
+                    break
+                except BufferError:
+                    producer.poll(0.01)
+        producer.poll(0)
+
+    return _produce(job, watch, send, delivered)
+
+
+def first_to_each(job: Job, watch: Stopwatch) -> tuple[int, int]:
+    """A new producer's first `produce` to each partition of each topic."""
+    from confluent_kafka import Producer
+
+    [value], delivered = job.values()[:1], _Deliveries()
+    producer = Producer({"bootstrap.servers": job.bootstrap, **job.properties})
+    watch.start()
+    for name, partition in job.targets:
+        producer.produce(name, value, partition=partition, on_delivery=delivered)
+    left = producer.flush(80)
+    watch.stop()
+    if left or delivered.missing(len(job.targets)):
+        raise RuntimeError(f"{left or delivered.missing(len(job.targets))} records are not acknowledged")
+    return delivered.count, delivered.count * job.size
+
+
+def produce_batch_in_turn(job: Job, watch: Stopwatch) -> tuple[int, int]:
+    """A `produce_batch` for each partition of each topic in turn, each message reported by a callback."""
+    delivered = _Deliveries()
+    return _produce(job, watch, _batches_in_turn(job, on_delivery=delivered), delivered)
+
+
+def produce_batch_errors_in_turn(job: Job, watch: Stopwatch) -> tuple[int, int]:
+    """As `produce_batch_in_turn`; the callback is for those that fail only."""
+    failed = _Failures()
+    send = _batches_in_turn(job, on_delivery=failed)
+    return _produce(job, watch, send, failed, {"delivery.report.only.error": True})
+
+
+def _batches_in_turn(job: Job, **how: Any) -> Callable[[Any], None]:
+    shares = {target: [{"value": value} for value in values] for target, values in job.shares().items()}
+    room = job.properties.get(QUEUE, 100_000) - job.chunk
+
+    def send(producer: Any) -> None:
+        while len(producer) > room:
+            producer.poll(0.01)
+        for (name, partition), messages in shares.items():
+            producer.produce_batch(name, messages, partition=partition, **how)
+            if refused := [m["_error"] for m in messages if "_error" in m]:
+                raise RuntimeError(refused[0])
+        producer.poll(0)
+
+    return send
+
+
+def typed_pyarrow(job: Job, watch: Stopwatch) -> tuple[int, int]:
+    """JSON of each `consume(10000)` to 100 typed columns, by pyarrow."""
+    return _typed(job, watch, wide.json_by_pyarrow)
+
+
+def typed_polars(job: Job, watch: Stopwatch) -> tuple[int, int]:
+    """JSON or Avro of each `consume(10000)` to 100 typed columns, by polars."""
+    return _typed(job, watch, wide.json_by_polars if job.content == "json" else wide.avro_by_polars)
+
+
+def typed_fastavro(job: Job, watch: Stopwatch) -> tuple[int, int]:
+    """Avro of each `consume(10000)` to 100 typed columns, by fastavro, as confluent's deserializer has it."""
+    return _typed(job, watch, wide.avro_by_fastavro)
+
+
+def _typed(job: Job, watch: Stopwatch, decode: Callable[[list[bytes]], int]) -> tuple[int, int]:
+    def look(messages: list[Any]) -> int:
+        if messages and decode([m.value() for m in messages]) != wide.COLUMNS:
+            raise RuntimeError("columns are missing")
+        return len(messages) * job.size
+
+    return _consume(job, watch, look)
+
+
+def many_consumers(job: Job, watch: Stopwatch) -> tuple[int, int]:
+    """A consumer and a thread for each partition; each message's value."""
+    from confluent_kafka import TopicPartition
+
+    @contextmanager
+    def reader(target: tuple[str, int]) -> Iterator[many.Read]:
+        consumer = _reader(job)
+        consumer.assign([TopicPartition(*target, 0)])
+
+        def read() -> tuple[int, int]:
+            messages = consumer.consume(CHUNK, 0.1)
+            return len(messages), sum(len(m.value()) for m in messages)
+
+        yield read
+        consumer.close()
+
+    return many.readers(job, watch, reader)
+
+
+def idle_consumers(job: Job, watch: Stopwatch) -> tuple[int, int]:
+    """Consumers that have read their topic to its end."""
+
+    def make() -> Any:
+        consumer = _reader(job)
+        _assign(consumer, job)
+        read = 0
+        while read < WARM * job.partitions:
+            read += len(consumer.consume(CHUNK, 0.1))
+        return consumer
+
+    return many.idle(job, watch, make)
+
+
+def idle_producers(job: Job, watch: Stopwatch) -> tuple[int, int]:
+    """Producers whose only record is acknowledged."""
+    from confluent_kafka import Producer
+
+    def make() -> Any:
+        producer = Producer({"bootstrap.servers": job.bootstrap, **job.properties})
+        producer.produce(job.topic, b"value")
+        if producer.flush(30):
+            raise RuntimeError("the record is not acknowledged")
+        return producer
+
+    return many.idle(job, watch, make)
 
 
 def transactions(job: Job, watch: Stopwatch) -> tuple[int, int]:

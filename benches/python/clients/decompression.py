@@ -19,7 +19,7 @@ def alone(job: Job, watch: Stopwatch) -> tuple[int, int]:
     payloads = list[bytes]()
     Drain(job, lambda batch: payloads.append(bytes(batch[BATCH_HEADER:])))
     tries = list[Stopwatch]()
-    for decompress in _libraries(job.codec):
+    for decompress in libraries(job.codec):
         tries.append(Stopwatch())
         tries[-1].start()
         for payload in payloads:
@@ -30,7 +30,7 @@ def alone(job: Job, watch: Stopwatch) -> tuple[int, int]:
     return job.records, job.records * job.size
 
 
-def _libraries(codec: str) -> list[Callable[[bytes], object]]:
+def libraries(codec: str) -> list[Callable[[bytes], object]]:
     """One that writes into a buffer that is reused, and the binding that most use."""
     import cramjam
 

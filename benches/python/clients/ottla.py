@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 import time
 from contextlib import asynccontextmanager, contextmanager
-from itertools import islice
+from itertools import cycle, islice
 from typing import TYPE_CHECKING, Any
 
-from measurement import CHUNK, look_at_each
+import wide
+from measurement import CHUNK, WARM, look_at_each
 from rebalance import BEAT, Threads, measure
+
+from clients import many
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
@@ -22,7 +25,7 @@ if TYPE_CHECKING:
 def _start(job: Job) -> list[tuple[str, int, int]]:
     import ottla
 
-    return [ottla.TopicPartition(job.topic, p, 0) for p in range(job.partitions)]
+    return [ottla.TopicPartition(name, p, 0) for name, p in job.targets]
 
 
 @contextmanager
@@ -31,7 +34,8 @@ def _reading(job: Job, watch: Stopwatch) -> Iterator[Any]:
     import ottla
 
     with ottla.Consumer(job.bootstrap, **job.properties) as consumer:
-        consumer.partitions_for(job.topic)
+        for name in job.names:
+            consumer.partitions_for(name)
         watch.start()
         consumer.assign(_start(job))
         yield consumer
@@ -192,6 +196,129 @@ def _count_columns(deliveries: list[Any]) -> int:
     return sum(len(d.result(30)[1]) for d in deliveries)
 
 
+def send_in_turn(job: Job, watch: Stopwatch) -> tuple[int, int]:
+    """`send`, one by one, to each partition of each topic in turn."""
+    turns = [(*target, value) for target, value in zip(cycle(job.targets), job.values(), strict=False)]
+
+    def send(producer: Any, turns: list[tuple[str, int, bytes]]) -> list[Any]:
+        return [producer.send(name, value, partition=partition) for name, partition, value in turns]
+
+    def check(deliveries: list[list[Any]]) -> int:
+        return sum(d.exception() is None for chunk in deliveries for d in chunk)
+
+    return _produce(job, watch, turns, send, check)
+
+
+def send_many_in_turn(job: Job, watch: Stopwatch) -> tuple[int, int]:
+    """A `send_many` for each partition of each topic in turn."""
+
+    def send(producer: Any, shares: dict[tuple[str, int], list[bytes]]) -> list[Any]:
+        return [producer.send_many(name, values, partitions=p) for (name, p), values in shares.items()]
+
+    def check(deliveries: list[list[Any]]) -> int:
+        return sum(map(_count_columns, deliveries))
+
+    return _produce(job, watch, job.shares(), send, check)
+
+
+def first_to_each(job: Job, watch: Stopwatch) -> tuple[int, int]:
+    """A new producer's first `send` to each partition of each topic."""
+    import ottla
+
+    [value] = job.values()[:1]
+    with ottla.Producer(job.bootstrap, **job.properties) as producer:
+        watch.start()
+        sent = [producer.send(name, value, partition=partition) for name, partition in job.targets]
+        producer.flush()
+        watch.stop()
+        if failed := [delivery.exception() for delivery in sent if delivery.exception()]:
+            raise RuntimeError(failed[0])
+    return len(sent), len(sent) * job.size
+
+
+def send_arrow_in_turn(job: Job, watch: Stopwatch) -> tuple[int, int]:
+    """`send_arrow` of a table with the topic and the partition of each row, in the order of `send_many_in_turn`."""
+    import pyarrow as pa
+
+    rows = [(*target, value) for target, values in job.shares().items() for value in values]
+    columns = {
+        "topic": pa.array([name for name, _, _ in rows]).dictionary_encode(),
+        "partition": pa.array([partition for _, partition, _ in rows], pa.int32()),
+        "value": pa.array([value for _, _, value in rows], pa.binary()),
+    }
+    return _produce(job, watch, pa.table(columns), lambda producer, t: producer.send_arrow(None, t), _count_columns)
+
+
+def typed_columns(job: Job, watch: Stopwatch) -> tuple[int, int]:
+    """Each batch decoded into 100 typed columns."""
+    decoder = wide.decoder(job.content)
+
+    def look(batch: Any) -> int:
+        table = batch.decode(decoder).to_arrow()
+        if table.num_columns < wide.COLUMNS:
+            raise RuntimeError(f"{table.num_columns} columns")
+        return len(batch) * job.size
+
+    return _batches(job, watch, look)
+
+
+def typed_read(job: Job, watch: Stopwatch) -> tuple[int, int]:
+    """`ottla.read` of the topic, decoded into 100 typed columns."""
+    import ottla
+
+    decoder = wide.decoder(job.content)
+    watch.start()
+    table = ottla.read(job.bootstrap, job.topic, **job.properties).decode(decoder).to_arrow()
+    watch.stop()
+    return table.num_rows, table.num_rows * job.size
+
+
+def many_consumers(job: Job, watch: Stopwatch) -> tuple[int, int]:
+    """A consumer and a thread for each partition; each batch as an Arrow table."""
+    import ottla
+
+    @contextmanager
+    def reader(target: tuple[str, int]) -> Iterator[many.Read]:
+        with ottla.Consumer(job.bootstrap, **job.properties) as consumer:
+            consumer.partitions_for(job.topic)
+            consumer.assign([ottla.TopicPartition(*target, 0)])
+
+            def read() -> tuple[int, int]:
+                batch = consumer.poll(1.0)
+                return len(batch), _bytes_of_column(batch)
+
+            yield read
+
+    return many.readers(job, watch, reader)
+
+
+def idle_consumers(job: Job, watch: Stopwatch) -> tuple[int, int]:
+    """Consumers that have read their topic to its end."""
+    import ottla
+
+    def make() -> Any:
+        consumer = ottla.Consumer(job.bootstrap, **job.properties)
+        consumer.assign(_start(job))
+        read = 0
+        while read < WARM * job.partitions:
+            read += len(consumer.poll(10))
+        return consumer
+
+    return many.idle(job, watch, make)
+
+
+def idle_producers(job: Job, watch: Stopwatch) -> tuple[int, int]:
+    """Producers whose only record is acknowledged."""
+    import ottla
+
+    def make() -> Any:
+        producer = ottla.Producer(job.bootstrap, **job.properties)
+        producer.send(job.topic, b"value").result(30)
+        return producer
+
+    return many.idle(job, watch, make)
+
+
 def _produce(
     job: Job, watch: Stopwatch, chunk: Any, send: Callable[[Any, Any], Any], check: Callable[[list[Any]], int]
 ) -> tuple[int, int]:
@@ -199,7 +326,12 @@ def _produce(
 
     deliveries = []
     with ottla.Producer(job.bootstrap, **_codec(job), **job.properties) as producer:
-        producer.partitions_for(job.topic)
+        for name in job.names:
+            producer.partitions_for(name)
+        if job.topics > 1:  # `partitions_for` does not spare the first record of a topic a request for its metadata
+            for name in job.names:
+                producer.send(name, b"first")
+            producer.flush()
         watch.start()
         while job.wants_more(len(deliveries) * job.chunk, watch):
             deliveries.append(send(producer, chunk))

@@ -120,7 +120,7 @@ def fetched(answer: memoryview) -> dict[int, memoryview]:
     return out
 
 
-def _whole_batches(data: memoryview) -> list[memoryview]:
+def whole_batches(data: memoryview) -> list[memoryview]:
     out, at = [], 0
     while at + BATCH_HEADER <= len(data):
         end = at + 12 + struct.unpack_from(">i", data, at + 8)[0]
@@ -131,7 +131,7 @@ def _whole_batches(data: memoryview) -> list[memoryview]:
     return out
 
 
-def _next_offset(batch: memoryview) -> int:
+def next_offset(batch: memoryview) -> int:
     base, last_delta = struct.unpack_from(">q", batch)[0], struct.unpack_from(">i", batch, 23)[0]
     return int(base + last_delta + 1)
 
@@ -152,9 +152,9 @@ class Drain:
             self._requests.append(fetch_request(job.topic, offsets))
             self._connection.send(self._requests[-1])
             for partition, data in fetched(self._connection.receive()).items():
-                for batch in _whole_batches(data):
+                for batch in whole_batches(data):
                     look(batch)
-                    offsets[partition] = _next_offset(batch)
+                    offsets[partition] = next_offset(batch)
 
     def run(self) -> None:
         """Send all requests again, two ahead."""
@@ -339,6 +339,6 @@ def _advance(offsets: dict[int, int], answer: memoryview) -> int:
     """Note how far an answer brings each partition, and count its records."""
     before = sum(offsets.values())
     for partition, data in fetched(answer).items():
-        for batch in _whole_batches(data):
-            offsets[partition] = _next_offset(batch)
+        for batch in whole_batches(data):
+            offsets[partition] = next_offset(batch)
     return sum(offsets.values()) - before

@@ -231,7 +231,8 @@ impl<T> Queue<T> {
     pub(super) fn next_attempt(&mut self, identity: Option<Identity>) -> Option<Batch<T>> {
         let mut batch = self.ready.pop_front()?;
         if let (None, Some(identity)) = (batch.stamp, identity) {
-            let settled = self.is_settled();
+            // `is_settled` looks at every waiting batch, which may be a hundred thousand.
+            let settled = self.numbering.is_of_another(identity) && self.is_settled();
             batch.stamp = Some(self.numbering.stamp(identity, batch.count, settled));
         }
         batch.attempts += 1;

@@ -78,6 +78,11 @@ impl Numbering {
         stamp
     }
 
+    /// Whether the next number would follow numbers of another identity.
+    pub(super) fn is_of_another(&self, identity: Identity) -> bool {
+        self.identity.is_some_and(|own| own != identity)
+    }
+
     /// The broker acknowledged a batch of this many records with this stamp. `is_its_log` is
     /// whether the batch is in the log of the present topic, not in that of a topic of this name
     /// that was deleted.
