@@ -16,7 +16,6 @@ use crate::error::{Error, Kind, Written};
 use crate::producer::{NotAppended, Producer, Row};
 use crate::script::{Asked, Script, config};
 
-mod backlog;
 mod denial;
 mod events;
 mod lanes;
