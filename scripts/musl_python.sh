@@ -59,7 +59,8 @@ export ac_cv_func_preadv2=no ac_cv_func_pwritev2=no
 export READELF=/usr/bin/readelf ZLIB_CFLAGS="-I$work/zlib" ZLIB_LIBS="-L$work/zlib -lz" CPPFLAGS="-I$work/zlib" LDFLAGS="-L$work/zlib"
 mkdir -p build
 cd build
-../python3.11/configure --host=x86_64-linux-musl --build=x86_64-linux-gnu --with-build-python="$(command -v python3.11)" \
+# The suffix of extension modules (linux-musl) follows from --build. It differs from --host, or configure would run what it compiles.
+../python3.11/configure --host=x86_64-linux-musl --build=x86_64-pc-linux-musl --with-build-python="$(command -v python3.11)" \
     --disable-test-modules --without-ensurepip --prefix="$root/usr" CFLAGS="-O1 -g0"
 make --jobs="$(nproc)"
 make install
