@@ -3,7 +3,8 @@
 The source distribution is also installed as a machine without a network does it.
 `make wheels` prints a table. A platform needs a Rust standard library (`rustup target add`) or Rust's sources, and a
 folder of tools with an emulator and a Python: scripts/debian_toolchain.sh makes them from Debian's packages, for
-`make wheels TOOLS=folder`. The table marks what could not be built or run. The status is an error if a step failed.
+`make wheels TOOLS=folder`; scripts/musl_python.sh adds a Python for musl. The table marks what could not be built or
+run. The status is an error if a step failed.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ OUT = ROOT / "target" / "wheels"
 WORK = ROOT / "target" / "wheels-build"
 PROGRAMS = Path(sys.executable).parent
 PYPROJECT = ROOT / "pyproject.toml"
+ZIG = ROOT / "scripts" / "zig.py"
 ROUND_TRIP = ROOT / "tests" / "install" / "round_trip.py"
 MACHINE = os.uname().machine
 MOST_BYTES = 8_000_000
@@ -180,6 +182,8 @@ def build(platform: Platform, source: Path, flags: list[str], environment: dict[
     shutil.rmtree(out, ignore_errors=True)
     options = f"--release --strip --zig --compatibility {platform.tag} --target {platform.target}".split()
     command = ["maturin", "build", *options, *flags, "--target-dir", WORK / "cargo", "--out", out]
+    # cargo-zigbuild runs zig by its Python package, unless there is no Python.
+    environment = {**environment, "CARGO_ZIGBUILD_PYTHON_PATH": "false", "CARGO_ZIGBUILD_ZIG_PATH": str(ZIG)}
     run(f"build-{platform.target}", command, cwd=source, env=environment)
     (wheel,) = out.glob("*.whl")
     run(f"compress-{platform.target}", [sys.executable, ROOT / "scripts" / "compress_wheel.py", wheel])
@@ -248,8 +252,10 @@ def try_elsewhere(platform: Platform, wheel: Path, python: list[str | Path]) -> 
     install = [sys.executable, "-m", "pip", "install", "--target", folder, "--python-version", version]
     install += ["--only-binary", ":all:", "--platform", f"{platform.tag}_{platform.machine}"]
     run(f"install-{name}", [*install, "--no-index", wheel])
-    # pyarrow needs a newer glibc than ottla does.
-    run(f"pyarrow-{name}", [*install, "--platform", f"manylinux_2_28_{platform.machine}", "pyarrow"])
+    if not platform.musl:
+        # pyarrow needs a newer glibc than ottla does.
+        install += ["--platform", f"manylinux_2_28_{platform.machine}"]
+    run(f"pyarrow-{name}", [*install, "pyarrow"])
     environment = {**os.environ, "PYTHONPATH": str(folder)}
     return [run(f"run-{name}", [*python, ROUND_TRIP], env=environment).splitlines()[-1]]
 

@@ -1,0 +1,54 @@
+#!/usr/bin/env python3
+"""The zig of scripts/wheels.py: it links a shared library again, by Rust's LLD with options that make it smaller.
+
+zig's compiler driver rejects these options, although it links with an LLD that has them. Its link line names everything
+that is linked: objects, and the C library of the version that the wheel's tag promises.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+# As in wheel.sh.
+SMALLER = ("--icf=all", "--bp-compression-sort=both")
+ZIG = (sys.executable, "-m", "ziglang")
+LINK_LINE = re.compile(r"^ld\.lld (.*)", re.MULTILINE)
+# Seconds.
+PATIENCE = 1800
+
+
+def lld() -> Path:
+    """The linker that comes with the Rust compiler in PATH."""
+    command = ["rustc", "--print", "target-libdir"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    return Path(done.stdout.strip()).parent / "bin" / "rust-lld"
+
+
+def link(arguments: list[str]) -> int:
+    """Link a shared library by zig, then again by LLD; return the exit status."""
+    environment = {**os.environ, "ZIG_VERBOSE_LINK": "1"}
+    linked = subprocess.run(
+        [*ZIG, *arguments], env=environment, stderr=subprocess.PIPE, text=True, check=False, timeout=PATIENCE
+    )
+    if linked.returncode:
+        sys.stderr.write(linked.stderr)
+        return linked.returncode
+    # zig may link parts of the C library first; the last line is the library's.
+    lines = LINK_LINE.findall(linked.stderr)
+    if not lines:
+        print("scripts/zig.py: zig printed no link line that begins with 'ld.lld'; it printed:", file=sys.stderr)
+        sys.stderr.write(linked.stderr)
+        return 1
+    command = [lld(), "-flavor", "gnu", *shlex.split(lines[-1]), *SMALLER]
+    return subprocess.run(command, check=False, timeout=PATIENCE).returncode
+
+
+if __name__ == "__main__":
+    if "-shared" in sys.argv:
+        sys.exit(link(sys.argv[1:]))
+    os.execv(ZIG[0], [*ZIG, *sys.argv[1:]])
