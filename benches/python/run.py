@@ -419,8 +419,15 @@ def run_decoding(args: argparse.Namespace) -> None:
 
 
 def says_command() -> str:
-    """The command of this run, without the folders of this machine."""
-    return " ".join(["benches/python/run.py", *map(shlex.quote, sys.argv[1:])])
+    """The command of this run, without the folder for its results, which is of this machine."""
+    given = iter(sys.argv[1:])
+    kept: list[str] = []
+    for argument in given:
+        if argument == "--out":
+            next(given, None)
+        elif not argument.startswith("--out="):
+            kept.append(argument)
+    return " ".join(["benches/python/run.py", *map(shlex.quote, kept)])
 
 
 def broker_kind(args: argparse.Namespace) -> str:
