@@ -343,7 +343,7 @@ def test_an_iteration_lets_other_tasks_have_their_turn(run, large, each):
 
             async def iterate():
                 consumer.assign([TopicPartition("none", 0, 0)])
-                await consumer._core.poll_to_iterate()
+                await consumer._core.poll_to_iterate(None)
                 begun, left = time.thread_time(), count
                 async for _ in consumer:
                     end = time.thread_time() + each
