@@ -148,21 +148,47 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn waits_end_in_the_order_of_their_deadlines() {
+    async fn each_wait_ends_after_its_deadline() {
         let deadlines = Deadlines::start(&Handle::current());
         let begin = now();
-        let ended = Mutex::new(Vec::new());
         let wait = async |ms| {
             let at = begin + Duration::from_millis(ms);
             let late = deadlines.timeout_at(at, pending::<()>()).await;
             assert_eq!(late, Err(Late));
             assert!(now() >= at);
-            ended.lock().push(ms);
         };
         tokio::join!(wait(60), wait(20), wait(40), wait(1));
-        assert_eq!(*ended.lock(), [1, 20, 40, 60]);
         assert!(deadlines.waits.lock().wakers.is_empty());
         assert_eq!(deadlines.waits.lock().alarm.at(), None);
+    }
+
+    #[test]
+    fn only_waits_whose_deadline_has_come_are_woken() {
+        let deadlines = Deadlines::default();
+        let begin = now();
+        let at = |seconds| begin + Duration::from_secs(seconds);
+        let woken: [Arc<Woken>; 3] = Default::default();
+        let mut waits =
+            [30, 10, 20].map(|s| Box::pin(deadlines.timeout_at(at(s), pending::<()>())));
+        for (wait, woken) in waits.iter_mut().zip(&woken) {
+            let waker = Waker::from(Arc::clone(woken));
+            assert!(
+                wait.as_mut()
+                    .poll(&mut Context::from_waker(&waker))
+                    .is_pending()
+            );
+        }
+        let counts = || {
+            woken
+                .each_ref()
+                .map(|woken| woken.0.load(Ordering::Relaxed))
+        };
+        assert_eq!(deadlines.waits.lock().alarm.at(), Some(at(10)));
+        deadlines.ring(at(20));
+        assert_eq!(counts(), [0, 1, 1]);
+        assert_eq!(deadlines.waits.lock().alarm.at(), Some(at(30)));
+        deadlines.ring(at(30));
+        assert_eq!(counts(), [1, 1, 1]);
     }
 
     #[test]
