@@ -67,22 +67,21 @@ async def raised(awaitable):
     return "nothing"
 
 
-async def a_produce_request_that_fails_until_its_time_is_up(side, broker):
-    broker.fail("Produce", "REQUEST_TIMED_OUT", count=1000)
+async def sent_while_produce_fails(side, broker, error):
+    broker.fail("Produce", error, count=1000)
     async with producer_of(side, broker, request_timeout_ms=400) as producer:
         try:
             return await raised(producer.send_and_wait("t", b"x"))
         finally:
             broker.clear_faults()
+
+
+async def a_produce_request_that_fails_until_its_time_is_up(side, broker):
+    return await sent_while_produce_fails(side, broker, "REQUEST_TIMED_OUT")
 
 
 async def a_partition_whose_leader_is_another_one_for_long(side, broker):
-    broker.fail("Produce", "NOT_LEADER_OR_FOLLOWER", count=1000)
-    async with producer_of(side, broker, request_timeout_ms=400) as producer:
-        try:
-            return await raised(producer.send_and_wait("t", b"x"))
-        finally:
-            broker.clear_faults()
+    return await sent_while_produce_fails(side, broker, "NOT_LEADER_OR_FOLLOWER")
 
 
 async def a_batch_that_is_sent_again_stays_before_the_next_one(side, broker):
