@@ -103,15 +103,10 @@ class OttlaDataSource(Picklable, DataSource):
                 'mode "overwrite" is not possible: a topic is only ever appended to. Use .mode("append"), and delete '
                 "the topic or its records first if they are to go"
             )
-        from ottla.spark.write.options import WriteOptions
-        from ottla.spark.write.producers import check
+        from ottla.spark.write.producers import checked_batch
         from ottla.spark.write.writers import BatchWriter
 
-        options = WriteOptions.parse(self._given)
-        if options.once:
-            options.once.check_batch()
-        check(options)
-        return BatchWriter(options.with_token(), options.columns(schema))
+        return BatchWriter(*checked_batch(self._given, schema))
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> "DataSourceStreamWriter":  # noqa: ARG002
         """What `df.writeStream` uses.

@@ -7,7 +7,7 @@ from ottla.spark.shared.option_values import boolean, lowered
 from ottla.spark.shared.pickling import Picklable
 from ottla.spark.write.exactly_once import OPTION
 from ottla.spark.write.options import KNOWN, Columns, WriteOptions
-from ottla.spark.write.producers import check
+from ottla.spark.write.producers import checked_batch
 from ottla.spark.write.sending import send
 
 if TYPE_CHECKING:
@@ -50,11 +50,7 @@ def write_kafka(rows: "DataFrame", options: Mapping[str, str], batch: int | None
             raise ValueError("option version has no meaning with batch, the number of the micro-batch: leave it out")
         if boolean(OPTION, known, default=False):
             given["version"] = str(batch)
-    checked = WriteOptions.parse(given)
-    if checked.once:
-        checked.once.check_batch()
-    check(checked)
-    task = _Task(checked.with_token(), checked.columns(rows.schema))
+    task = _Task(*checked_batch(given, rows.schema))
     # No task returns a row: the action only runs them.
     rows.mapInArrow(task, "none boolean").collect()
 

@@ -4,15 +4,19 @@ Spark's workers are forked from a daemon and serve one task after another, in on
 use, kept for the next task with the same options, and never crosses a fork or a pickle.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
 
 from ottla import Producer
 from ottla.errors import ConfigError, KafkaError
 from ottla.spark.shared.idle_clients import IdleClients
 from ottla.spark.shared.tokens import resolved
 from ottla.spark.write.exactly_once import OPTION
-from ottla.spark.write.options import WriteOptions
+from ottla.spark.write.options import Columns, WriteOptions
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
 
 CLIENT_ID = "ottla-spark"
 # Seconds without a task after which a producer is closed: that of `spark.kafka.producer.cache.timeout`.
@@ -48,6 +52,22 @@ def check(options: WriteOptions) -> None:
         # that it needs.
         option = f"kafka.{error}".replace("kafka.transactional.id:", OPTION)
         raise ValueError(f"option {option} (`ottla config producer` lists all properties)") from None
+
+
+def checked_batch(given: Mapping[str, str], schema: "StructType") -> tuple[WriteOptions, Columns]:
+    """Check the options and columns of a batch; what its tasks get.
+
+    For the driver.
+
+    Raises:
+        ValueError: An option is missing, unknown or has a bad value, or a column is missing or has a wrong type.
+        KafkaError: The registry did not respond, or there is no token.
+    """
+    options = WriteOptions.parse(given)
+    if options.once:
+        options.once.check_batch()
+    check(options)
+    return options.with_token(), options.columns(schema)
 
 
 @contextmanager
