@@ -30,8 +30,8 @@ SOURCES := Cargo.toml Cargo.lock pyproject.toml $(shell find crates schemas -typ
 # Python's packages are fetched while cargo builds.
 BESIDE := $(MAKE) --no-print-directory --jobs=2
 
-# The build that .venv has, of either profile; the first is the gate's, which is sooner there.
-BUILT := $(or $(wildcard .venv/release.stamp),.venv/gate.stamp)
+# The build that .venv has, of any profile; the first is the gate's, which is sooner there.
+BUILT := $(or $(wildcard .venv/wheel.stamp .venv/release.stamp),.venv/gate.stamp)
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-real nightly flakes wheel wheels deny fuzz simulate brokers franz faults pyspark bench speed lint docs docs-serve
@@ -62,7 +62,7 @@ wheel: .venv/python.stamp  ## build the wheel that `pip install` takes, into tar
 	scripts/wheel.sh
 
 wheels: .venv/python.stamp  ## build the source distribution and a wheel for each platform, audit and try them (TOOLS=folder of scripts/debian_toolchain.sh, ONLY=platform)
-	scripts/packages.sh --group=release
+	scripts/packages.sh --group=release --group=training
 	.venv/bin/python scripts/wheels.py $(if $(TOOLS),--tools $(TOOLS)) $(if $(ONLY),--only $(ONLY))
 
 deny:  ## check licences, sources, bans and advisories of all dependencies (needs cargo-deny and cargo-audit)
@@ -89,10 +89,10 @@ faults: .venv/dev.stamp .venv/release.stamp  ## produce, copy in transactions, t
 pyspark: .venv/dev.stamp .venv/release.stamp  ## try each release of PySpark from 3.5 on, and Spark Connect, on real Kafka, and print the table of docs/spark/platforms.md
 	.venv/bin/python -m tests.spark.versions
 
-bench: .venv/dev.stamp .venv/release.stamp  ## compare clients on one broker, and codecs (ONLY=consume, latency, codec, spark, scaling: what holds the word)
+bench: .venv/dev.stamp .venv/wheel.stamp  ## compare clients on one broker, and codecs (ONLY=consume, latency, codec, spark, scaling: what holds the word)
 	.venv/bin/python benches/python/run.py $(if $(ONLY),--only $(ONLY))
 
-speed: .venv/dev.stamp .venv/release.stamp  ## measure other shapes of work, and write docs/results/speed.md from the figures
+speed: .venv/dev.stamp .venv/wheel.stamp  ## measure other shapes of work, and write docs/results/speed.md from the figures
 	.venv/bin/python benches/python/run.py --only shape
 	.venv/bin/python benches/python/page.py
 
@@ -112,7 +112,7 @@ target/docs/venv.stamp: pyproject.toml
 	target/docs/venv/bin/python scripts/docs/requirements.py | target/docs/venv/bin/python -m pip install --quiet --requirement /dev/stdin
 	@touch $@
 
-# What .venv has: demo.stamp and dev.stamp are of packages; gate.stamp or release.stamp, of the extension, is written by build.sh.
+# What .venv has: demo.stamp and dev.stamp are of packages; gate.stamp, release.stamp or wheel.stamp, of ottla, is written by build.sh.
 .venv/python.stamp: Makefile
 	@scripts/prerequisites.sh $(PYTHON)
 	$(PYTHON) -m venv .venv
@@ -129,3 +129,7 @@ target/docs/venv.stamp: pyproject.toml
 
 .venv/gate.stamp .venv/release.stamp: .venv/%.stamp: .venv/python.stamp $(SOURCES)
 	scripts/build.sh $*
+
+# Unlike the others this is no editable install.
+.venv/wheel.stamp: .venv/python.stamp $(SOURCES) $(shell find python -name '*.py')
+	scripts/build.sh wheel

@@ -6,28 +6,47 @@
 # and puts similar functions and data next to each other, where DEFLATE finds what they share: that saves 6 % of the wheel.
 # At last the wheel is compressed as far as its format allows.
 # cargo takes a file for changed if it is newer than what was built, and those of the archive are years old: unpacked, they are new.
+# The wheel is optimised by a profile: an instrumented one is built first, and trained (record_profile.py). Without llvm-profdata it is
+# built by the profile `release`, and is larger and slower.
 # Usage: wheel.sh [gate]. With `gate` both come from the tree, by the gate's profile, whose crates are built: for tests of what is in
 # them, into target/wheels/gate.
 set -eu
 root=$PWD
-# build OUT PROFILE: the wheel of the sources in this folder.
+python=$root/.venv/bin/python
+# build OUT PROFILE [OPTION...]: the wheel of the sources in this folder.
 build() {
-    VIRTUAL_ENV=$root/.venv "$root/.venv/bin/maturin" build --strip --interpreter "$root/.venv/bin/python" --target-dir "$root/target" \
-        --out "$root/$1" --profile "$2" -- -C link-arg=-Wl,--icf=all,--bp-compression-sort=both
+    into=$1 profile=$2
+    shift 2
+    VIRTUAL_ENV=$root/.venv "$root/.venv/bin/maturin" build --strip --interpreter "$python" --target-dir "$root/target" \
+        --out "$root/$into" --profile "$profile" "$@" -- -C link-arg=-Wl,--icf=all,--bp-compression-sort=both
 }
-profile=${1:-release}
-case $profile in
+# build_by_profile OUT: the same, optimised by a profile. With a target, RUSTFLAGS do not reach build scripts.
+build_by_profile() {
+    host=$(rustc -vV | sed -n 's/^host: //p')
+    (cd "$root" && scripts/packages.sh --group=training)
+    rm -rf "$root/target/wheels/instrumented"
+    RUSTFLAGS="-C profile-generate" build target/wheels/instrumented wheel --target "$host"
+    counted=$root/target/wheels/ottla.profdata
+    "$python" "$root/scripts/record_profile.py" "$root"/target/wheels/instrumented/ottla-*.whl "$counted"
+    RUSTFLAGS="-C profile-use=$counted" build "$1" wheel --target "$host"
+}
+case ${1:-release} in
 release) out=target/wheels ;;
 gate) out=target/wheels/gate ;;
 *) echo "usage: scripts/wheel.sh [gate]" >&2; exit 2 ;;
 esac
 rm -f $out/ottla-*
 .venv/bin/maturin sdist --out $out
-if [ "$profile" = release ]; then
-    sources=$(mktemp -d)
-    trap 'rm -rf "$sources"' EXIT
-    tar -xzf $out/ottla-*.tar.gz -C "$sources" --strip-components=1 --touch
-    cd "$sources"
+if [ $out = target/wheels/gate ]; then
+    build $out gate
+    exit
 fi
-build $out "$profile"
-[ "$profile" = gate ] || "$root/.venv/bin/python" "$root/scripts/compress_wheel.py" "$root"/$out/ottla-*.whl
+sources=$(mktemp -d)
+trap 'rm -rf "$sources"' EXIT
+tar -xzf $out/ottla-*.tar.gz -C "$sources" --strip-components=1 --touch
+if "$python" scripts/record_profile.py; then
+    (cd "$sources" && build_by_profile $out)
+else
+    (cd "$sources" && build $out release)
+fi
+"$python" scripts/compress_wheel.py $out/ottla-*.whl

@@ -4,7 +4,8 @@ The source distribution is also installed as a machine without a network does it
 `make wheels` prints a table. A platform needs a Rust standard library (`rustup target add`) or Rust's sources, and a
 folder of tools with an emulator and a Python: scripts/debian_toolchain.sh makes them from Debian's packages, for
 `make wheels TOOLS=folder`; scripts/musl_python.sh adds a Python for musl. The table marks what could not be built or
-run. The status is an error if a step failed.
+run. A wheel is optimised by a profile if a Python of its platform runs here and there is an llvm-profdata
+(record_profile.py); the table says if not. The status is an error if a step failed.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ import zipfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from record_profile import TRAINING, record, tool
+
 ROOT = Path(__file__).parents[1]
 OUT = ROOT / "target" / "wheels"
 WORK = ROOT / "target" / "wheels-build"
@@ -33,6 +36,8 @@ MOST_BYTES = 8_000_000
 # Seconds. A build on two cores takes seven minutes; a round trip under an emulator takes one.
 PATIENCE = 3600
 NEWEST_MINOR = 15
+# Of each step of the training where an emulator runs it.
+SOME_RECORDS = "20000"
 QUOTES = '."'
 
 
@@ -95,6 +100,8 @@ class Rust:
         self.environment = {**os.environ, "PATH": f"{PROGRAMS}:{path}", "VIRTUAL_ENV": str(PROGRAMS.parent)}
         if tools and (tools / "rust").is_dir():
             folder = tools / "rust" / "usr"
+            llvm = ":".join(str(path) for path in (folder / "lib").glob("llvm-*/bin"))
+            self.environment["PATH"] = f"{PROGRAMS}:{llvm}:{path}"
             libraries = [*(folder / "lib").glob("*-linux-gnu"), folder / "lib"]
             self.environment["RUSTC"] = str(folder / "bin" / "rustc")
             self.environment["LD_LIBRARY_PATH"] = ":".join(map(str, libraries))
@@ -176,18 +183,36 @@ def installed(archive: Path, rust: Rust) -> Row:
     return row
 
 
-def build(platform: Platform, source: Path, flags: list[str], environment: dict[str, str]) -> Path:
-    """Build a wheel. The source distribution has fewer crates than its lock file, so this is not `--locked`."""
+def build(
+    platform: Platform, source: Path, flags: list[str], environment: dict[str, str], python: Python | None
+) -> tuple[Path, bool]:
+    """Build a wheel, by a profile if a Python of its platform runs here; and return whether it was.
+
+    The source distribution has fewer crates than its lock file, so this is not `--locked`.
+    """
     out = WORK / platform.target
-    shutil.rmtree(out, ignore_errors=True)
-    options = f"--release --strip --zig --compatibility {platform.tag} --target {platform.target}".split()
-    command = ["maturin", "build", *options, *flags, "--target-dir", WORK / "cargo", "--out", out]
     # cargo-zigbuild runs zig by its Python package, unless there is no Python.
     environment = {**environment, "CARGO_ZIGBUILD_PYTHON_PATH": "false", "CARGO_ZIGBUILD_ZIG_PATH": str(ZIG)}
-    run(f"build-{platform.target}", command, cwd=source, env=environment)
-    (wheel,) = out.glob("*.whl")
+
+    def built(name: str, profile: str, rustflags: dict[str, str]) -> Path:
+        shutil.rmtree(out, ignore_errors=True)
+        options = f"--strip --zig --compatibility {platform.tag} --target {platform.target} --profile {profile}".split()
+        command = ["maturin", "build", *options, *flags, "--target-dir", WORK / "cargo", "--out", out]
+        run(f"{name}-{platform.target}", command, cwd=source, env={**environment, **rustflags})
+        (wheel,) = out.glob("*.whl")
+        return wheel
+
+    merge = tool(environment)
+    if python and merge:
+        instrumented = built("instrument", "wheel", {"RUSTFLAGS": "-C profile-generate"})
+        profile = WORK / f"{platform.target}.profdata"
+        training = [*python.command, TRAINING, *python.training]
+        record(instrumented, profile, merge, training, {**environment, "PYTHONPATH": str(python.packages)})
+        wheel = built("build", "wheel", {"RUSTFLAGS": f"-C profile-use={profile}"})
+    else:
+        wheel = built("build", "release", {})
     run(f"compress-{platform.target}", [sys.executable, ROOT / "scripts" / "compress_wheel.py", wheel])
-    return wheel.replace(OUT / wheel.name)
+    return wheel.replace(OUT / wheel.name), bool(python and merge)
 
 
 def audit(wheel: Path, platform: Platform) -> str:
@@ -230,6 +255,48 @@ def try_natively(platform: Platform, wheel: Path) -> list[str]:
     return results
 
 
+@dataclass(frozen=True)
+class Python:
+    """A Python of a platform.
+
+    Attributes:
+        command: What runs it, such as an emulator with its file.
+        packages: A folder of packages for it: pyarrow, and what the training needs.
+        version: Such as `3.11`.
+        training: Options of scripts/training.py.
+    """
+
+    command: list[str | Path]
+    packages: Path
+    version: str
+    training: tuple[str, ...] = ()
+
+    def install(self, platform: Platform, name: str, folder: Path, *arguments: str | Path) -> None:
+        """Install packages for it with this machine's pip."""
+        install = [sys.executable, "-m", "pip", "install", "--target", folder, "--python-version", self.version]
+        install += ["--only-binary", ":all:", "--platform", f"{platform.tag}_{platform.machine}"]
+        run(f"{name}-{platform.target}", [*install, *arguments])
+
+
+def python_of(platform: Platform, tools: Path | None) -> Python | None:
+    """The Python to train and try a wheel with; None if none of its platform runs here."""
+    if platform.machine == MACHINE and not platform.musl:
+        # It has the packages itself: `make wheels` installs them.
+        return Python([sys.executable], WORK / "none", "")
+    command = emulated(platform, tools)
+    if command is None:
+        return None
+    version = run(f"version-{platform.target}", [*command, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"])
+    # An emulated process cannot start another one.
+    options = ("--broker-python", sys.executable, "--records", SOME_RECORDS)
+    python = Python(command, WORK / "site" / f"{platform.target}-packages", version.strip(), options)
+    # pyarrow needs a newer glibc than ottla does.
+    newer = () if platform.musl else ("--platform", f"manylinux_2_28_{platform.machine}")
+    shutil.rmtree(python.packages, ignore_errors=True)
+    python.install(platform, "packages", python.packages, *newer, "pyarrow", "protobuf")
+    return python
+
+
 def emulated(platform: Platform, tools: Path | None) -> list[str | Path] | None:
     """The command of the tools' Python for a platform; None if they have none."""
     root = tools and tools / (platform.machine + "-musl" * platform.musl)
@@ -243,21 +310,14 @@ def emulated(platform: Platform, tools: Path | None) -> list[str | Path] | None:
     return [*emulator, *loader, python]
 
 
-def try_elsewhere(platform: Platform, wheel: Path, python: list[str | Path]) -> list[str]:
+def try_elsewhere(platform: Platform, wheel: Path, python: Python) -> list[str]:
     """Install the wheel with this machine's pip for the other platform, and run the round trip there."""
-    name = platform.target
-    folder = WORK / "site" / name
+    folder = WORK / "site" / platform.target
     shutil.rmtree(folder, ignore_errors=True)
-    version = run(f"version-{name}", [*python, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"]).strip()
-    install = [sys.executable, "-m", "pip", "install", "--target", folder, "--python-version", version]
-    install += ["--only-binary", ":all:", "--platform", f"{platform.tag}_{platform.machine}"]
-    run(f"install-{name}", [*install, "--no-index", wheel])
-    if not platform.musl:
-        # pyarrow needs a newer glibc than ottla does.
-        install += ["--platform", f"manylinux_2_28_{platform.machine}"]
-    run(f"pyarrow-{name}", [*install, "pyarrow"])
-    environment = {**os.environ, "PYTHONPATH": str(folder)}
-    return [run(f"run-{name}", [*python, ROUND_TRIP], env=environment).splitlines()[-1]]
+    python.install(platform, "install", folder, "--no-index", wheel)
+    environment = {**os.environ, "PYTHONPATH": f"{folder}:{python.packages}"}
+    done = run(f"run-{platform.target}", [*python.command, ROUND_TRIP], env=environment)
+    return [done.splitlines()[-1]]
 
 
 def built(platform: Platform, source: Path, rust: Rust, tools: Path | None) -> Row:
@@ -268,12 +328,14 @@ def built(platform: Platform, source: Path, rust: Rust, tools: Path | None) -> R
         row.wheel = f"not built: no standard library (rustup target add {platform.target})"
         return row
     try:
-        wheel = build(platform, source, *settings)
-        row.wheel, row.size = wheel.name, f"{wheel.stat().st_size / 1e6:.1f} MB"
+        python = python_of(platform, tools)
+        wheel, by_profile = build(platform, source, *settings, python)
+        row.wheel, row.size = wheel.name, f"{wheel.stat().st_size / 1e6:.2f} MB"
+        row.size += "" if by_profile else ", without a profile"
         row.audit = audit(wheel, platform)
-        if platform.machine == MACHINE and not platform.musl:
+        if python and not python.training:
             row.runs = try_natively(platform, wheel)
-        elif python := emulated(platform, tools):
+        elif python:
             row.runs = try_elsewhere(platform, wheel, python)
         # A wheel that is too large is still tried.
         if wheel.stat().st_size > MOST_BYTES:

@@ -61,12 +61,15 @@ def text(about: dict[str, Any], rows: list[Row]) -> str:
 
 
 def _rates(table: list[Row]) -> list[str]:
-    head = f"  {'':38}{'krec/s median':>14}{'min':>9}{'max':>9}{'MB/s':>8}{'CPU s/Mrec':>12}{'memory MB':>11}"
+    head = (
+        f"  {'':38}{'CPU ns/rec':>11}{'least':>8}{'krec/s median':>15}{'min':>9}{'max':>9}{'MB/s':>8}{'memory MB':>11}"
+        "  settings"
+    )
     return [head] + [
-        f"  {r.way.name:38}{r.median('records per second') / 1e3:14,.0f}"
+        f"  {r.way.name:38}{r.median('CPU per record') * 1e3:11,.0f}{min(r.values('CPU per record')) * 1e3:8,.0f}"
+        f"{r.median('records per second') / 1e3:15,.0f}"
         f"{min(r.values('records per second')) / 1e3:9,.0f}{max(r.values('records per second')) / 1e3:9,.0f}"
-        f"{r.median('records per second') * r.scenario.size / 1e6:8,.0f}{r.median('CPU per record'):12.3f}"
-        f"{_memory(r):>11}"
+        f"{r.median('records per second') * r.scenario.size / 1e6:8,.0f}{_memory(r):>11}  {settings(r)}"
         for r in table
     ]
 
@@ -232,7 +235,7 @@ def _shown(figure: Figure, value: float) -> str:
     if figure == "records per second":
         return f"{value / 1e3:,.0f} k/s"
     if figure == "CPU per record":
-        return f"{value:.2f} us"
+        return f"{value * 1e3:,.0f} ns"
     if figure == "memory":
         return f"{value / 1e6:.0f} MB"
     if figure in ("join", "leave"):

@@ -393,9 +393,21 @@ impl AsyncDelivery {
 }
 
 /// `array.array(code)` over the machine's own bytes of numbers: no object for each of them.
-fn array<'py>(py: Python<'py>, code: char, bytes: &[u8]) -> PyResult<Bound<'py, PyAny>> {
+/// An `array.array` of numbers that are given as their bytes.
+fn array<'py, const SIZE: usize>(
+    py: Python<'py>,
+    code: char,
+    numbers: impl ExactSizeIterator<Item = [u8; SIZE]>,
+) -> PyResult<Bound<'py, PyAny>> {
     static CLASS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    calls::class(&CLASS, py, "array", "array")?.guarded_call((code, PyBytes::new(py, bytes)))
+    let bytes = PyBytes::new_with(py, SIZE * numbers.len(), |bytes| {
+        let (places, _) = bytes.as_chunks_mut();
+        for (place, number) in places.iter_mut().zip(numbers) {
+            *place = number;
+        }
+        Ok(())
+    })?;
+    calls::class(&CLASS, py, "array", "array")?.guarded_call((code, bytes))
 }
 
 /// For a `repr`: how far the records are, and how many of them failed.
@@ -441,17 +453,9 @@ fn written(py: Python<'_>, report: &Report, check: bool) -> PyResult<Py<PyAny>> 
     if check {
         first_failure(py, report)?.map_or(Ok(()), Err)?;
     }
-    let partitions: Vec<u8> = report
-        .partitions
-        .iter()
-        .flat_map(|partition| partition.to_ne_bytes())
-        .collect();
-    let offsets: Vec<u8> = report
-        .offsets
-        .iter()
-        .flat_map(|offset| offset.to_ne_bytes())
-        .collect();
-    Ok((array(py, 'i', &partitions)?, array(py, 'q', &offsets)?)
+    let partitions = report.partitions.iter().map(|number| number.to_ne_bytes());
+    let offsets = report.offsets.iter().map(|number| number.to_ne_bytes());
+    Ok((array(py, 'i', partitions)?, array(py, 'q', offsets)?)
         .into_pyobject(py)?
         .into_any()
         .unbind())
