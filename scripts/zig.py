@@ -17,6 +17,8 @@ from pathlib import Path
 # As in wheel.sh.
 SMALLER = ("--icf=all", "--bp-compression-sort=both")
 ZIG = (sys.executable, "-m", "ziglang")
+# What rustc wants to be linked into an instrumented library by `-u SYMBOL`, of which zig takes the second word for a file.
+COUNTERS = "__llvm_profile_runtime"
 LINK_LINE = re.compile(r"^ld\.lld (.*)", re.MULTILINE)
 # Seconds.
 PATIENCE = 1800
@@ -32,6 +34,9 @@ def lld() -> Path:
 def link(arguments: list[str]) -> int:
     """Link a shared library by zig, then again by LLD; return the exit status."""
     environment = {**os.environ, "ZIG_VERBOSE_LINK": "1"}
+    options = [f"--undefined={COUNTERS}"] if COUNTERS in arguments else []
+    if options:
+        arguments = [argument for argument in arguments if argument not in {"-u", COUNTERS}]
     linked = subprocess.run(
         [*ZIG, *arguments], env=environment, stderr=subprocess.PIPE, text=True, check=False, timeout=PATIENCE
     )
@@ -44,7 +49,7 @@ def link(arguments: list[str]) -> int:
         print("scripts/zig.py: zig printed no link line that begins with 'ld.lld'; it printed:", file=sys.stderr)
         sys.stderr.write(linked.stderr)
         return 1
-    command = [lld(), "-flavor", "gnu", *shlex.split(lines[-1]), *SMALLER]
+    command = [lld(), "-flavor", "gnu", *shlex.split(lines[-1]), *options, *SMALLER]
     return subprocess.run(command, check=False, timeout=PATIENCE).returncode
 
 

@@ -454,7 +454,9 @@ def _goals() -> list[Goal]:
         _rate("consume-100B", COLUMNS_OF_VIEWS.label, DRAIN, 0.8, "80 % of the drain"),
         _rate("consume-1KB", COLUMNS_OF_VIEWS.label, DRAIN, 0.8, "80 % of the drain"),
         _cpu("consume-100B", "columns", CONSUME_TUNED),
-        Goal("consume-100B", "CPU: 40 ns above the drain", "CPU per record", "columns", DRAIN.name, 0.04, difference=True),
+        Goal(
+            "consume-100B", "CPU: 40 ns above the drain", "CPU per record", "columns", DRAIN.name, 0.04, difference=True
+        ),
         Goal("consume-100B", "memory under 100 MB", "memory", "columns", None, 100e6),
         _rate("consume-1KB", "columns", DRAIN, 0.7, "70 % of the drain"),
         _rate("consume-1KB", "columns", CONSUME_TUNED, 3, "3 x confluent tuned"),
