@@ -63,7 +63,7 @@ wheel: .venv/python.stamp  ## build the wheel that `pip install` takes, into tar
 
 wheels: .venv/python.stamp  ## build the source distribution and a wheel for each platform, audit and try them (TOOLS=folder of scripts/debian_toolchain.sh, ONLY=platform)
 	scripts/packages.sh --group=release --group=training
-	.venv/bin/python scripts/wheels.py $(if $(TOOLS),--tools $(TOOLS)) $(if $(ONLY),--only $(ONLY))
+	.venv/bin/python -m scripts.wheels $(if $(TOOLS),--tools $(TOOLS)) $(if $(ONLY),--only $(ONLY))
 
 deny:  ## check licences, sources, bans and advisories of all dependencies (needs cargo-deny and cargo-audit)
 	scripts/deny.sh $(DENY)

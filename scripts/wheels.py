@@ -22,7 +22,7 @@ import zipfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from record_profile import TRAINING, record, tool
+from scripts.record_profile import TRAINING, record, tool
 
 ROOT = Path(__file__).parents[1]
 OUT = ROOT / "target" / "wheels"

@@ -17,7 +17,7 @@ from pathlib import Path
 # As in wheel.sh.
 SMALLER = ("--icf=all", "--bp-compression-sort=both")
 ZIG = (sys.executable, "-m", "ziglang")
-# What rustc wants to be linked into an instrumented library by `-u SYMBOL`, of which zig takes the second word for a file.
+# What rustc wants to be linked into an instrumented library, by `-u SYMBOL`. zig takes the symbol for a file.
 COUNTERS = "__llvm_profile_runtime"
 LINK_LINE = re.compile(r"^ld\.lld (.*)", re.MULTILINE)
 # Seconds.
