@@ -92,9 +92,10 @@ pyspark: .venv/dev.stamp .venv/release.stamp  ## try each release of PySpark fro
 bench: .venv/dev.stamp .venv/wheel.stamp  ## compare clients on one broker, and codecs (ONLY=consume, latency, codec, spark, scaling: what holds the word)
 	.venv/bin/python benches/python/run.py $(if $(ONLY),--only $(ONLY))
 
-speed: .venv/dev.stamp .venv/wheel.stamp  ## measure other shapes of work, and write docs/results/speed.md from the figures
-	.venv/bin/python benches/python/run.py --only shape
-	.venv/bin/python benches/python/page.py
+speed: .venv/dev.stamp .venv/wheel.stamp  ## measure the wheel in all shapes of work, and write docs/results/speed.md from the figures
+	for part in shape 100B end-to-end spark; do \
+		.venv/bin/python benches/python/run.py --only $$part && .venv/bin/python benches/python/page.py || exit 1; \
+	done
 
 lint: .venv/dev.stamp  ## check formats, lints, types and the rules about who may depend on whom
 	scripts/lint.sh

@@ -12,6 +12,8 @@ rm -f .venv/gate.stamp .venv/release.stamp .venv/wheel.stamp
 if [ "$profile" = wheel ]; then
     scripts/wheel.sh
     VIRTUAL_ENV=$PWD/.venv .venv/bin/uv pip install --reinstall --no-deps target/wheels/ottla-*.whl
+    # For `benches/python/run.py --other`, which measures the tree of another checkout.
+    cp .venv/lib/python*/site-packages/ottla/_ottla.abi3.so python/ottla/
 else
     VIRTUAL_ENV=$PWD/.venv .venv/bin/maturin develop --uv --profile "$profile" --locked
 fi

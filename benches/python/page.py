@@ -122,7 +122,7 @@ def _latencies(rows: list[Run]) -> list[str]:
         cpu = median(_processor_times(row)) / 1e6
         ratio = _ratio(p50, [m["p50"] for m in rows[0]["repeats"]])
         middle, worst = median(p50) * 1e3, max(p50) * 1e3
-        lines.append(f"| {row['way']} | {row['settings']} | {cpu:.1f} | {middle:.1f} | {ratio} | {worst:.1f} |")
+        lines.append(f"| {row['way']} | {row['settings']} | {cpu:.3g} | {middle:.3g} | {ratio} | {worst:.3g} |")
     return lines
 
 
