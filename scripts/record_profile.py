@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """Run an instrumented wheel, and write what it counted as a profile for the compiler.
 
-    python scripts/record_profile.py [WHEEL [PROFILE]] [--python COMMAND]
+    python scripts/record_profile.py [WHEEL [PROFILE]]
 
 The wheel was built with `RUSTFLAGS=-Cprofile-generate`; the profile is for `RUSTFLAGS=-Cprofile-use=PROFILE`
 (https://doc.rust-lang.org/rustc/profile-guided-optimization.html). scripts/training.py is what runs. Its Python needs
 pyarrow and protobuf, but not ottla. Counts are merged by LLVM's llvm-profdata, which must be as new as the LLVM of the
-Rust compiler: `rustup component add llvm-tools`, or the package llvm-NN of a distribution, in PATH. The status is 3 if
-there is none, and nothing ran.
+Rust compiler: `rustup component add llvm-tools`, or the package llvm-NN of a distribution, in PATH. Without it,
+nothing runs, and the status is 1.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from __future__ import annotations
 import argparse
 import os
 import re
-import shlex
 import shutil
 import subprocess
 import sys
@@ -30,11 +29,10 @@ if TYPE_CHECKING:
 TRAINING = Path(__file__).parent / "training.py"
 # Seconds. It takes ten; under an emulator some minutes.
 PATIENCE = 3600
-NO_TOOL = 3
 
 
 def tool(environment: Mapping[str, str] = os.environ) -> Path | None:
-    """The llvm-profdata that reads what this compiler's modules write; None if there is none."""
+    """The llvm-profdata that reads what this compiler's modules write; None if it was not found."""
     rustc = environment.get("RUSTC", "rustc")
     ask = ["--print", "target-libdir"], ["--version", "--verbose"]
     libraries, version = (
@@ -87,20 +85,17 @@ def record(
 def main() -> None:
     """Record a profile as the command line says."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("wheel", type=Path, nargs="?", help="without it, only say whether there is an llvm-profdata")
+    parser.add_argument("wheel", type=Path, nargs="?", help="without it, only say whether llvm-profdata was found")
     parser.add_argument("profile", type=Path, nargs="?", default=Path("ottla.profdata"))
-    parser.add_argument("--python", default=sys.executable, help="the command of the Python to run (default: this one)")
     options = parser.parse_args()
     merge = tool()
-    if merge is None:
-        print(
+    if not merge:
+        sys.exit(
             "record_profile.py: no llvm-profdata in PATH is as new as the LLVM of rustc: run `rustup component add "
-            "llvm-tools`, or put the folder bin of the package llvm-NN into PATH",
-            file=sys.stderr,
+            "llvm-tools`, or put the folder bin of the package llvm-NN into PATH"
         )
-        sys.exit(NO_TOOL)
     if options.wheel:
-        record(options.wheel, options.profile, merge, [*shlex.split(options.python), TRAINING])
+        record(options.wheel, options.profile, merge, [sys.executable, TRAINING])
 
 
 if __name__ == "__main__":

@@ -54,6 +54,11 @@ class Platform:
         return self.target.split("-")[0]
 
     @property
+    def native(self) -> bool:
+        """Whether this machine's own Python can load the module."""
+        return self.machine == MACHINE and not self.musl
+
+    @property
     def musl(self) -> bool:
         """Whether the C library is musl; else it is glibc."""
         return self.target.endswith("musl")
@@ -203,16 +208,17 @@ def build(
         return wheel
 
     merge = tool(environment)
+    by_profile = bool(python and merge)
     if python and merge:
         instrumented = built("instrument", "wheel", {"RUSTFLAGS": "-C profile-generate"})
         profile = WORK / f"{platform.target}.profdata"
         training = [*python.command, TRAINING, *python.training]
-        record(instrumented, profile, merge, training, {**environment, "PYTHONPATH": str(python.packages)})
+        record(instrumented, profile, merge, training, python.environment(environment))
         wheel = built("build", "wheel", {"RUSTFLAGS": f"-C profile-use={profile}"})
     else:
         wheel = built("build", "release", {})
     run(f"compress-{platform.target}", [sys.executable, ROOT / "scripts" / "compress_wheel.py", wheel])
-    return wheel.replace(OUT / wheel.name), bool(python and merge)
+    return wheel.replace(OUT / wheel.name), by_profile
 
 
 def audit(wheel: Path, platform: Platform) -> str:
@@ -261,15 +267,20 @@ class Python:
 
     Attributes:
         command: What runs it, such as an emulator with its file.
-        packages: A folder of packages for it: pyarrow, and what the training needs.
         version: Such as `3.11`.
+        packages: A folder of packages for it, if it has none itself: pyarrow, and what the training needs.
         training: Options of scripts/training.py.
     """
 
     command: list[str | Path]
-    packages: Path
-    version: str
+    version: str = ""
+    packages: Path | None = None
     training: tuple[str, ...] = ()
+
+    def environment(self, base: dict[str, str], *folders: Path) -> dict[str, str]:
+        """The environment in which it finds these folders and its packages."""
+        path = [str(folder) for folder in (*folders, self.packages) if folder]
+        return {**base, "PYTHONPATH": ":".join(path)} if path else base
 
     def install(self, platform: Platform, name: str, folder: Path, *arguments: str | Path) -> None:
         """Install packages for it with this machine's pip."""
@@ -279,21 +290,22 @@ class Python:
 
 
 def python_of(platform: Platform, tools: Path | None) -> Python | None:
-    """The Python to train and try a wheel with; None if none of its platform runs here."""
-    if platform.machine == MACHINE and not platform.musl:
+    """The Python to train and try a wheel with; None if this machine cannot run one."""
+    if platform.native:
         # It has the packages itself: `make wheels` installs them.
-        return Python([sys.executable], WORK / "none", "")
+        return Python([sys.executable])
     command = emulated(platform, tools)
     if command is None:
         return None
     version = run(f"version-{platform.target}", [*command, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"])
     # An emulated process cannot start another one.
     options = ("--broker-python", sys.executable, "--records", SOME_RECORDS)
-    python = Python(command, WORK / "site" / f"{platform.target}-packages", version.strip(), options)
+    packages = WORK / "site" / f"{platform.target}-packages"
+    python = Python(command, version.strip(), packages, options)
     # pyarrow needs a newer glibc than ottla does.
     newer = () if platform.musl else ("--platform", f"manylinux_2_28_{platform.machine}")
-    shutil.rmtree(python.packages, ignore_errors=True)
-    python.install(platform, "packages", python.packages, *newer, "pyarrow", "protobuf")
+    shutil.rmtree(packages, ignore_errors=True)
+    python.install(platform, "packages", packages, *newer, "pyarrow", "protobuf")
     return python
 
 
@@ -315,7 +327,7 @@ def try_elsewhere(platform: Platform, wheel: Path, python: Python) -> list[str]:
     folder = WORK / "site" / platform.target
     shutil.rmtree(folder, ignore_errors=True)
     python.install(platform, "install", folder, "--no-index", wheel)
-    environment = {**os.environ, "PYTHONPATH": f"{folder}:{python.packages}"}
+    environment = python.environment({**os.environ}, folder)
     done = run(f"run-{platform.target}", [*python.command, ROUND_TRIP], env=environment)
     return [done.splitlines()[-1]]
 
@@ -333,7 +345,7 @@ def built(platform: Platform, source: Path, rust: Rust, tools: Path | None) -> R
         row.wheel, row.size = wheel.name, f"{wheel.stat().st_size / 1e6:.2f} MB"
         row.size += "" if by_profile else ", without a profile"
         row.audit = audit(wheel, platform)
-        if python and not python.training:
+        if platform.native:
             row.runs = try_natively(platform, wheel)
         elif python:
             row.runs = try_elsewhere(platform, wheel, python)
