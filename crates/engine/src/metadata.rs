@@ -141,14 +141,15 @@ impl Metadata {
     }
 
     /// Handles a response that came in this `version` of Metadata, and reports to `observer` what
-    /// changed. Brokers are replaced; topics only where the response names them.
+    /// changed. Brokers are replaced; topics only where the response names them. Returns whether anything changed of a
+    /// topic that was known before.
     pub(crate) fn update(
         &mut self,
         answer: &MetadataResponse,
         version: i16,
         observer: &mut Observer,
-    ) {
-        self.nodes = answer
+    ) -> bool {
+        let nodes = answer
             .brokers
             .iter()
             .rev() // of duplicates the first wins
@@ -158,13 +159,19 @@ impl Metadata {
             })
             .map(|node| (node.id, node))
             .collect();
+        // Whether a partition has a leader depends on the brokers.
+        let mut changed = self.nodes != nodes;
+        self.nodes = nodes;
         if let Some(cluster_id) = &answer.cluster_id {
             self.cluster_id = Some(cluster_id.to_string());
         }
         self.controller = answer.controller_id;
         for topic in &answer.topics {
+            let name = topic.name.as_deref();
+            changed |= name.is_some_and(|name| self.topics.contains_key(name));
             self.update_topic(topic, version >= RELIABLE_EPOCHS, observer);
         }
+        changed
     }
 
     fn update_topic(

@@ -52,6 +52,7 @@ pub(crate) struct Cluster {
     links: Links,
     view: Metadata,
     view_version: u64,
+    known_version: u64,
     refresh: Refresh,
     coordinators: Coordinators,
 }
@@ -77,6 +78,7 @@ impl Cluster {
             context,
             view: Metadata::default(),
             view_version: 0,
+            known_version: 0,
             refresh: Refresh::default(),
             coordinators: Coordinators::default(),
         }
@@ -126,11 +128,22 @@ impl Cluster {
         self.view_version
     }
 
+    /// Grows whenever what was in the view may have changed, so not when topics come that were
+    /// [requested alone](Cluster::ask_for_new_topics_alone).
+    pub(crate) fn known_version(&self) -> u64 {
+        self.known_version
+    }
+
+    fn changed(&mut self) {
+        self.view_version += 1;
+        self.known_version += 1;
+    }
+
     /// Takes in a leader and its epoch that a response hinted at (KIP-951), for the topic of this name and id.
     pub(crate) fn hint(&mut self, topic: (&str, Uuid), partition: i32, leader: (i32, i32)) {
         let observer = &mut self.context.observer;
         self.view.hint(topic, partition, leader, observer);
-        self.view_version += 1;
+        self.changed();
     }
 
     /// Take in the brokers that a Produce or Fetch response lists next to its leader hints: id,
@@ -151,7 +164,7 @@ impl Cluster {
         if moved {
             let nodes = addresses(&self.view);
             self.links.follow(now, &mut self.context, &nodes);
-            self.view_version += 1;
+            self.changed();
         }
     }
 
@@ -280,10 +293,14 @@ impl Cluster {
         }
         let version = self.version(link, ApiKey::Metadata, i16::MAX).unwrap_or(0);
         let answer = &*self.refresh.with_absent(answer, version);
-        self.view
+        let changed = self
+            .view
             .update(answer, version, &mut self.context.observer);
-        self.view.keep(|name| self.refresh.wants(name));
         self.view_version += 1;
+        if changed || !self.refresh.asked_for_each_of(answer) {
+            self.view.keep(|name| self.refresh.wants(name));
+            self.known_version += 1;
+        }
         self.links.set_cluster(self.view.cluster_id());
         let nodes = addresses(&self.view);
         self.links.settle(now, &mut self.context, link, &nodes);
@@ -305,7 +322,7 @@ impl Cluster {
         self.links.begin_again(now, &mut self.context, &told);
         self.view.forget_nodes();
         self.links.set_cluster(None);
-        self.view_version += 1;
+        self.changed();
         self.context.observer.tell(Observed::Rebootstrapped {
             cause: cause.clone(),
         });

@@ -12,8 +12,8 @@
 //! itself is not reported as absent for [`HEARD`] (KIP-500: brokers receive the controller's
 //! decisions with a delay).
 //!
-//! A producer requests a new topic alone (KIP-526): with all topics in each request, the first records of a thousand topics would
-//! take half a million rows of metadata.
+//! A producer requests a new topic alone (KIP-526), and looks at no other when the response comes: otherwise the first records of a
+//! thousand topics would take half a million rows of metadata.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -259,6 +259,15 @@ impl Refresh {
             }
         }
         whole
+    }
+
+    /// Whether the last request was for new topics alone, and the response names no others.
+    pub(super) fn asked_for_each_of(&self, answer: &MetadataResponse) -> bool {
+        let mut names = answer
+            .topics
+            .iter()
+            .filter_map(|topic| topic.name.as_deref());
+        !self.asked_for_all && names.all(|name| self.asked_for.contains(name))
     }
 
     /// The content of the last response may be stale.

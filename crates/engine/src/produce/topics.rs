@@ -31,8 +31,10 @@ pub(super) struct Topics {
     lost: FxHashSet<Arc<str>>,
     /// When the next look for idle topics is due.
     idle_at: Option<Instant>,
-    /// The version of the view that was followed last.
-    followed: Option<u64>,
+    /// The versions of the view, and of what was in it, that were followed last.
+    followed: Option<(u64, u64)>,
+    /// The topics that callers wait for since then: the view may have them already.
+    asked: Vec<Arc<str>>,
 }
 
 /// A topic whose partitions are known.
@@ -71,9 +73,8 @@ impl Topics {
         }
         let name: Arc<str> = name.into();
         cluster.want(now, &name);
+        self.asked.push(Arc::clone(&name));
         self.awaited.insert(name, 1);
-        // The view may have it already.
-        self.followed = None;
     }
 
     /// One caller less waits for the topic.
@@ -98,15 +99,21 @@ impl Topics {
         self.lost.iter()
     }
 
-    /// The names to look for in the view, if it changed since the last call.
+    /// The names to look for in the view since the last call: all if what was in it may have changed; if others came, those that
+    /// it lacked.
     pub(super) fn names_to_follow(&mut self, cluster: &Cluster) -> Vec<Arc<str>> {
-        let version = Some(cluster.view_version());
-        if self.followed == version {
-            return Vec::new();
+        let mut asked = std::mem::take(&mut self.asked);
+        let versions = (cluster.view_version(), cluster.known_version());
+        let followed = self.followed.replace(versions);
+        if followed == Some(versions) {
+            asked.retain(|name| self.awaited.contains_key(name) && !self.is_known(name));
+            return asked;
         }
-        self.followed = version;
-        let new = self.awaited.keys().filter(|name| !self.is_known(name));
-        self.known.keys().chain(new).cloned().collect()
+        let lacked = self.awaited.keys().filter(|name| !self.is_known(name));
+        match followed {
+            Some((_, known)) if known == versions.1 => lacked.chain(&self.lost).cloned().collect(),
+            _ => lacked.chain(self.known.keys()).cloned().collect(),
+        }
     }
 
     /// The view has the topic: takes over its queues by partition number, at least one.

@@ -83,6 +83,69 @@ fn a_new_topic_is_asked_for_alone() {
     assert!(script.engine.knows_topic("fourth"));
 }
 
+/// Otherwise the first records of a thousand topics would look at half a million.
+#[test]
+fn metadata_of_a_new_topic_leaves_the_others_alone() {
+    let mut script = sender(&[]);
+    script.run();
+    let before = script.engine.core.cluster.known_version();
+    for name in ["second", "third"] {
+        script.topics.push((name, vec![1]));
+        script.engine.want_topic(script.now, name);
+        script.run();
+        assert!(script.engine.knows_topic(name));
+    }
+    assert_eq!(script.engine.core.cluster.known_version(), before);
+    assert_eq!(script.engine.partition_count("t"), 2);
+    refreshed(&mut script);
+    assert!(script.engine.core.cluster.known_version() > before);
+}
+
+#[test]
+fn a_new_topic_that_was_lost_again_is_found_when_it_comes_back() {
+    let mut script = sender(&[("delivery.timeout.ms", "120000")]);
+    script.run();
+    // The second partition has no leader yet, so the topic is requested again.
+    script.topics.push(("second", vec![1, -1]));
+    script.engine.want_topic(script.now, "second");
+    script.run();
+    let mut row = Row::new(None, Some(b"v"));
+    row.partition = Some(1);
+    let (now, make) = (script.now, |_: &Arc<str>, partition| partition);
+    let appended = script.engine.append(|| now, "second", &row, 1, make);
+    appended.unwrap();
+    let lost = script.topics.pop();
+    script.pass(Duration::from_secs(2));
+    assert!(script.engine.metadata().topic("second").is_none());
+    script
+        .topics
+        .extend(lost.map(|(name, _)| (name, vec![1, 1])));
+    assert_eq!(values(&script.pass(Duration::from_secs(5))), [["v"]]);
+    let names: Vec<_> = script
+        .metadata_asked
+        .iter()
+        .flat_map(|(names, _)| names)
+        .collect();
+    assert!(!names[2..].contains(&&"t".to_owned()), "alone: {names:?}");
+}
+
+/// A topic whose last caller left is in the view until the next response about all topics.
+#[test]
+fn a_topic_that_is_wanted_again_has_its_new_partitions() {
+    let mut script = sender(&[]);
+    script.topics.push(("second", vec![1]));
+    script.engine.want_topic(script.now, "second");
+    script.run();
+    script.engine.give_up_topic("second");
+    script.pass(6 * MINUTE);
+    assert!(!script.engine.knows_topic("second"));
+    script.topics.pop();
+    script.topics.push(("second", vec![1, 1, 1]));
+    script.engine.want_topic(script.now, "second");
+    script.run();
+    assert_eq!(script.engine.partition_count("second"), 3);
+}
+
 #[test]
 fn a_known_topic_stays_when_its_last_caller_goes() {
     let mut script = sender(&[]);
