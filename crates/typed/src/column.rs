@@ -73,6 +73,8 @@ pub(crate) fn not_there<'a>(name: &str, known: impl Iterator<Item = &'a str>) ->
 #[derive(Debug)]
 pub(crate) struct Column {
     pub(crate) field: FieldRef,
+    /// JSON writes its name without escapes.
+    is_plain: bool,
     nulls: NullBufferBuilder,
     pub(crate) values: Values,
 }
@@ -271,6 +273,13 @@ impl Struct {
         }
     }
 
+    /// The name of the column at an index, if JSON writes it without escapes.
+    #[inline]
+    pub(crate) fn plain_name(&self, index: usize) -> Option<&str> {
+        let column = self.columns.get(index).filter(|column| column.is_plain)?;
+        Some(column.field.name())
+    }
+
     /// Takes every column back to a length.
     pub(crate) fn truncate(&mut self, rows: usize) {
         self.columns
@@ -309,6 +318,7 @@ impl Column {
     fn at_depth(field: &FieldRef, depth: usize) -> Result<Self, SchemaError> {
         Ok(Self {
             field: Arc::clone(field),
+            is_plain: !field.name().contains(|c| c < ' ' || c == '"' || c == '\\'),
             nulls: NullBufferBuilder::new(0),
             values: Values::new(field, depth)?,
         })

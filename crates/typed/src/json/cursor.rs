@@ -10,6 +10,20 @@ const DEEPEST: usize = 500;
 const ONES: u64 = 0x0101_0101_0101_0101;
 const HIGH_BITS: u64 = 0x8080_8080_8080_8080;
 
+/// More digits may not fit 64 bits.
+const MOST_DIGITS: usize = 19;
+
+/// A number as it is written.
+#[derive(Debug)]
+pub(crate) struct Number<'a> {
+    pub(crate) text: &'a str,
+    /// It has neither a point nor an exponent.
+    pub(crate) is_whole: bool,
+    pub(crate) is_negative: bool,
+    /// Its digits as a number, and how many of them stand behind the point; `None` if it is longer or has an exponent.
+    pub(crate) digits: Option<(u64, usize)>,
+}
+
 #[derive(Debug)]
 pub(crate) struct Cursor<'a> {
     text: &'a str,
@@ -96,33 +110,55 @@ impl<'a> Cursor<'a> {
         Ok(Cow::Owned(text))
     }
 
-    /// A number's text, and whether it is whole.
+    /// Takes a field's name, which is written without escapes, and the colon behind it, if just these stand here.
     #[inline]
-    pub(crate) fn number(&mut self) -> Filled<(&'a str, bool)> {
+    pub(crate) fn field(&mut self, name: &str) -> bool {
+        let rest = self.text.as_bytes().get(self.at..).unwrap_or_default();
+        let rest = rest
+            .strip_prefix(b"\"")
+            .and_then(|rest| rest.strip_prefix(name.as_bytes()));
+        let is_here = rest.is_some_and(|rest| rest.starts_with(b"\":"));
+        self.at += if is_here { name.len() + 3 } else { 0 };
+        is_here
+    }
+
+    /// A number, which is read as it is checked.
+    #[inline]
+    pub(crate) fn number(&mut self) -> Filled<Number<'a>> {
         self.peek();
         let start = self.at;
-        self.at += usize::from(self.byte() == b'-');
-        match self.byte() {
-            b'0' => self.at += 1,
-            b'1'..=b'9' => self.digits(),
-            _ => return Err(self.malformed("a number has no digits")),
+        let is_negative = self.byte() == b'-';
+        self.at += usize::from(is_negative);
+        let (first, mut count, mut digits) = (self.byte(), 0, 0);
+        self.digits(&mut count, &mut digits);
+        match (first, count) {
+            (_, 0) => return Err(self.malformed("a number has no digits")),
+            (b'0', 2..) => {
+                self.at = start + usize::from(is_negative) + 1;
+                return Err(self.malformed("a number begins with 0"));
+            }
+            _ => {}
         }
-        if self.byte().is_ascii_digit() {
-            return Err(self.malformed("a number begins with 0"));
-        }
-        let mut is_whole = true;
+        let (whole, mut is_whole) = (count, true);
         if self.byte() == b'.' {
             is_whole = false;
             self.at += 1;
-            self.some_digits()?;
+            self.digits(&mut count, &mut digits);
+            if count == whole {
+                return Err(self.malformed("a number lacks a digit"));
+            }
         }
-        if matches!(self.byte(), b'e' | b'E') {
-            is_whole = false;
-            self.at += 1;
-            self.at += usize::from(matches!(self.byte(), b'+' | b'-'));
-            self.some_digits()?;
+        let exact = (count <= MOST_DIGITS).then_some((digits, count - whole));
+        let has_exponent = matches!(self.byte(), b'e' | b'E');
+        if has_exponent {
+            self.exponent()?;
         }
-        Ok((self.since(start), is_whole))
+        Ok(Number {
+            text: self.since(start),
+            is_whole: is_whole && !has_exponent,
+            is_negative,
+            digits: exact.filter(|_| !has_exponent),
+        })
     }
 
     /// The text of whatever value stands here.
@@ -229,18 +265,28 @@ impl<'a> Cursor<'a> {
         text
     }
 
-    fn digits(&mut self) {
+    /// Takes digits, counts them, and appends them to a number.
+    #[inline]
+    fn digits(&mut self, count: &mut usize, number: &mut u64) {
+        let start = self.at;
         while self.byte().is_ascii_digit() {
+            let digit = u64::from(self.byte() - b'0');
+            *number = number.wrapping_mul(10).wrapping_add(digit);
             self.at += 1;
         }
+        *count += self.at - start;
     }
 
-    fn some_digits(&mut self) -> Filled {
-        if !self.byte().is_ascii_digit() {
-            return Err(self.malformed("a number lacks a digit"));
+    #[cold]
+    fn exponent(&mut self) -> Filled {
+        self.at += 1;
+        self.at += usize::from(matches!(self.byte(), b'+' | b'-'));
+        let (mut count, mut digits) = (0, 0);
+        self.digits(&mut count, &mut digits);
+        match count {
+            0 => Err(self.malformed("a number lacks a digit")),
+            _ => Ok(()),
         }
-        self.digits();
-        Ok(())
     }
 
     /// Goes on inside of a string to its next quote or backslash, which is returned and not taken. Eight bytes at a time.

@@ -4,7 +4,7 @@ use base64::Engine;
 use base64::alphabet::STANDARD;
 use base64::engine::{GeneralPurpose, GeneralPurposeConfig};
 
-use super::cursor::Cursor;
+use super::cursor::{Cursor, Number};
 use crate::column::{Column, List, Struct, Values};
 use crate::error::{Bad, Filled, SchemaError};
 use crate::{number, text, time};
@@ -14,6 +14,12 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
     &STANDARD,
     GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true),
 );
+
+/// Those that are exact as doubles.
+const POWERS_OF_TEN: [f64; 23] = [
+    1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16,
+    1e17, 1e18, 1e19, 1e20, 1e21, 1e22,
+];
 
 /// Refuses maps that no JSON object fills.
 pub(crate) fn check(columns: &Struct) -> Result<(), SchemaError> {
@@ -76,9 +82,17 @@ fn fields(columns: &mut Struct, row: usize, cursor: &mut Cursor<'_>) -> Filled {
         if !matches!(cursor.peek(), b'"' | b'\'') {
             return Err(cursor.malformed("a field's name is wanted"));
         }
-        let name = cursor.string()?;
-        cursor.expect(b':', "behind a field's name")?;
-        match columns.find(&name, guess) {
+        let is_guessed = columns
+            .plain_name(guess)
+            .is_some_and(|name| cursor.field(name));
+        let index = if is_guessed {
+            Some(guess)
+        } else {
+            let name = cursor.string()?;
+            cursor.expect(b':', "behind a field's name")?;
+            columns.find(&name, guess)
+        };
+        match index {
             Some(index) => {
                 guess = index + 1;
                 if let Some(column) = columns.columns.get_mut(index) {
@@ -125,16 +139,16 @@ fn value(column: &mut Column, cursor: &mut Cursor<'_>) -> Filled {
         Values::UInt64(values) => values.push(integer(cursor, "uint64")?),
         Values::Float32(values) => values.push(match special(cursor, first, "float")? {
             Some(value) => value as f32,
-            None => float(cursor)?,
+            None => float(&cursor.number()?)?,
         }),
         Values::Float64(values) => values.push(match special(cursor, first, "double")? {
             Some(value) => value,
-            None => float(cursor)?,
+            None => double(&cursor.number()?)?,
         }),
         Values::Decimal(wanted, values) => {
             let unscaled = match first {
                 b'"' | b'\'' => number::decimal_of_text(&cursor.string()?, *wanted)?,
-                b'-' | b'0'..=b'9' => number::decimal(cursor.number()?.0, *wanted)?,
+                b'-' | b'0'..=b'9' => number::decimal(cursor.number()?.text, *wanted)?,
                 _ => return Err(cursor.wanted("a decimal")),
             };
             values.push(unscaled);
@@ -200,18 +214,29 @@ fn value(column: &mut Column, cursor: &mut Cursor<'_>) -> Filled {
     Ok(())
 }
 
-fn integer<T: std::str::FromStr>(cursor: &mut Cursor<'_>, wanted: &'static str) -> Filled<T> {
+fn integer<T>(cursor: &mut Cursor<'_>, wanted: &'static str) -> Filled<T>
+where
+    T: TryFrom<i64> + std::str::FromStr,
+{
     if !matches!(cursor.peek(), b'-' | b'0'..=b'9') {
         return Err(cursor.wanted(wanted));
     }
-    let (text, is_whole) = cursor.number()?;
-    if !is_whole {
-        return Err(Bad::wanted(wanted, text));
+    let number = cursor.number()?;
+    if !number.is_whole {
+        return Err(Bad::wanted(wanted, number.text));
     }
-    text.parse().map_err(|_| {
+    let digits = number
+        .digits
+        .and_then(|(digits, _)| i64::try_from(digits).ok());
+    let value = match (digits, number.is_negative) {
+        (Some(digits), false) => T::try_from(digits).ok(),
+        (Some(digits), true) => T::try_from(-digits).ok(),
+        (None, _) => number.text.parse().ok(),
+    };
+    value.ok_or_else(|| {
         Bad::new(format!(
             "{} is out of the range of {wanted}",
-            crate::error::shown(text)
+            crate::error::shown(number.text)
         ))
     })
 }
@@ -235,10 +260,29 @@ fn special(cursor: &mut Cursor<'_>, first: u8, wanted: &str) -> Filled<Option<f6
     }
 }
 
-fn float<T: std::str::FromStr>(cursor: &mut Cursor<'_>) -> Filled<T> {
-    let (text, _) = cursor.number()?;
+/// Its digits and the power of ten by which they are divided are both exact as doubles, so that their quotient is the nearest double to
+/// the number; https://doi.org/10.1145/93542.93557 has the proof.
+fn double(number: &Number<'_>) -> Filled<f64> {
+    const MOST: u64 = 1 << f64::MANTISSA_DIGITS;
+    // A zero may have a sign.
+    let exact = number
+        .digits
+        .filter(|(digits, _)| (1..=MOST).contains(digits));
+    let quotient =
+        exact.and_then(|(digits, scale)| Some(digits as f64 / POWERS_OF_TEN.get(scale)?));
+    match quotient {
+        Some(value) => Ok(if number.is_negative { -value } else { value }),
+        None => float(number),
+    }
+}
+
+fn float<T: std::str::FromStr>(number: &Number<'_>) -> Filled<T> {
     // The whole number -0 has no sign, as in Java.
-    let text = if text == "-0" { "0" } else { text };
+    let text = if number.text == "-0" {
+        "0"
+    } else {
+        number.text
+    };
     text.parse().map_err(|_| Bad::wanted("a number", text))
 }
 

@@ -268,6 +268,116 @@ fn numbers_are_exact() {
     assert_eq!(float.column(0).as_primitive::<Float32Type>().value(0), 0.1);
 }
 
+/// Up to 19 digits are read in one pass; what is longer or has an exponent is left to the standard library.
+#[test]
+fn long_and_short_numbers_are_the_nearest_ones() {
+    let mut texts = vec![];
+    for digits in [
+        "0",
+        "5",
+        "42",
+        "9007199254740992",
+        "9007199254740993",
+        "9007199254740995",
+        "9999999999999999",
+        "9223372036854775807",
+        "9223372036854775808",
+        "9999999999999999999",
+        "18446744073709551616",
+        "123456789012345678901",
+    ] {
+        for point in 0..digits.len() {
+            let (whole, fraction) = digits.split_at(digits.len() - point);
+            let fraction = if point > 0 {
+                format!(".{fraction}")
+            } else {
+                String::new()
+            };
+            texts.push(format!("{whole}{fraction}"));
+            texts.push(format!("-{whole}{fraction}e-2"));
+            texts.push(format!("-{whole}{fraction}"));
+        }
+        texts.push(format!("0.{}{digits}", "0".repeat(22)));
+        texts.push(format!("0.00{digits}"));
+    }
+    for text in texts {
+        let batch = one(DataType::Float64, &format!(r#"{{"x":{text}}}"#));
+        let value = batch
+            .unwrap()
+            .column(0)
+            .as_primitive::<Float64Type>()
+            .value(0);
+        // The whole number -0 has no sign.
+        let wanted: f64 = if text == "-0" {
+            0.0
+        } else {
+            text.parse().unwrap()
+        };
+        assert_eq!(value.to_bits(), wanted.to_bits(), "{text}");
+    }
+}
+
+#[test]
+fn whole_numbers_end_where_their_column_does() {
+    let fits =
+        |data_type: DataType, text: &str| one(data_type, &format!(r#"{{"x":{text}}}"#)).is_ok();
+    for (data_type, most, least) in [
+        (DataType::Int8, 127, -128),
+        (DataType::Int16, 32_767, -32_768),
+        (DataType::Int32, i64::from(i32::MAX), i64::from(i32::MIN)),
+        (DataType::UInt8, 255, 0),
+        (DataType::UInt16, 65_535, 0),
+        (DataType::UInt32, i64::from(u32::MAX), 0),
+    ] {
+        for inside in [least, 0, most] {
+            assert!(
+                fits(data_type.clone(), &inside.to_string()),
+                "{data_type} {inside}"
+            );
+        }
+        for outside in [least - 1, most + 1, i64::MIN, i64::MAX] {
+            assert!(
+                !fits(data_type.clone(), &outside.to_string()),
+                "{data_type} {outside}"
+            );
+        }
+    }
+    assert!(fits(DataType::UInt64, "18446744073709551615"));
+    assert!(!fits(DataType::UInt64, "18446744073709551616"));
+    assert!(!fits(DataType::Int64, "-9223372036854775809"));
+}
+
+/// The next name of the schema is compared with the text as it is written.
+#[test]
+fn a_name_is_found_however_it_is_written() {
+    let names = ["plain", "it's", "a\\b", "say \"x\"", "tab\t", "ünï", ""];
+    let fields: Vec<_> = names
+        .iter()
+        .map(|name| field(name, DataType::Int64))
+        .collect();
+    let decoder = Decoder::json(Fields::from(fields), Framing::Plain).unwrap();
+    let values: [&[u8]; 4] = [
+        r#"{"plain":1,"it's":2,"a\\b":3,"say \"x\"":4,"tab\t":5,"ünï":6,"":7}"#.as_bytes(),
+        r#"{"pl\u0061in" : 1, 'it\'s' : 2, 'a\\b':3, 'say "x"':4,"tab\u0009":5,"\u00fcnï" :6, '':7}"#.as_bytes(),
+        // These are other names: of a longer and a shorter text, and of an escape.
+        r#"{"plain2":1,"it":2,"a\b":3}"#.as_bytes(),
+        b"{\"plain\" :1,\"it's\"\n:2}",
+    ];
+    let batch = decode(&decoder, &values, Mode::Fail).unwrap().batch;
+    for (column, wanted) in (1..).zip(0..names.len()) {
+        let found = numbers(&batch, wanted);
+        let in_last = (column <= 2).then_some(column);
+        assert_eq!(
+            found,
+            [Some(column), Some(column), None, in_last],
+            "{}",
+            names[wanted]
+        );
+    }
+    let control: [&[u8]; 1] = [b"{\"tab\t\":5}"];
+    assert!(decode(&decoder, &control, Mode::Fail).is_err());
+}
+
 #[test]
 fn decimals_are_rounded_half_up() {
     assert_eq!(decimal(r#"{"x":12.34}"#), Ok(1234));
