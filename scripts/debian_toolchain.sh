@@ -1,7 +1,7 @@
 #!/bin/sh
 # Unpacks what `make wheels` needs for other platforms from Debian's packages into FOLDER, without root and without installing anything:
-# a Rust compiler without cargo, with its sources, the standard library for AArch64 and LLVM's llvm-profdata, qemu, and a folder with an
-# AArch64 Python for qemu to run.
+# a Rust compiler without cargo, with its sources, the standard library for AArch64, LLVM's llvm-profdata and its runtime for counters (for
+# musl_python.sh), qemu, and a folder with an AArch64 Python for qemu to run.
 # Usage: debian_toolchain.sh FOLDER
 set -eu
 mkdir -p "$1"
@@ -36,7 +36,8 @@ apt "$machine" update
 apt arm64 update
 version=$(apt-cache -o Dir::State::lists="$folder/apt/$machine/lists" depends libstd-rust-web-dev | sed -n 's/.*Depends: libstd-rust-web-//p')
 llvm=$(apt-cache -o Dir::State::lists="$folder/apt/$machine/lists" depends "libstd-rust-web-$version" | sed -n 's/.*Depends: \(libllvm.*\)/\1/p')
-unpack "$machine" "$folder/rust" rustc-web libstd-rust-web-dev "libstd-rust-web-$version" "$llvm" "llvm-${llvm#libllvm}" rust-web-src
+unpack "$machine" "$folder/rust" rustc-web libstd-rust-web-dev "libstd-rust-web-$version" "$llvm" "llvm-${llvm#libllvm}" rust-web-src \
+    "libclang-rt-${llvm#libllvm}-dev"
 unpack arm64 "$folder/rust" libstd-rust-web-dev
 unpack "$machine" "$folder/qemu" qemu-user-static
 unpack arm64 "$folder/aarch64" libc6 libgcc-s1 zlib1g libexpat1 libssl3 libffi8 libbz2-1.0 liblzma5 libuuid1 libsqlite3-0 libstdc++6 \

@@ -1,7 +1,11 @@
 #!/bin/sh
 # Builds a CPython for musl from Debian's sources into FOLDER/x86_64-musl, where `make wheels TOOLS=FOLDER` looks for it: neither Debian
-# nor PyPI has one. zig compiles it (`scripts/packages.sh --group=release` installs zig). Debian's musl is the loader that runs it.
-# The interpreter lacks the modules that need a library other than zlib, such as ssl and ctypes: ottla needs none of them.
+# nor PyPI has one. zig compiles it (`scripts/packages.sh --group=release` installs zig). The loader that runs it is musl from Debian's
+# sources; those are of 1.2.3, which knows no relative relocations in packed form (DT_RELR) as the libraries of pyarrow have them, so
+# these are added. The interpreter lacks the modules that need a library other than zlib, such as ssl and ctypes: ottla needs none of them.
+# LLVM's runtime for counters goes there too, by which a wheel for musl is profiled. Debian's was compiled for glibc, with checks of buffers
+# (_FORTIFY_SOURCE) that musl has no functions for: two of those are added.
+# debian_toolchain.sh FOLDER comes before this script.
 # Usage: musl_python.sh FOLDER
 set -eu
 mkdir -p "$1"
@@ -23,15 +27,40 @@ apt() {
 }
 apt update
 cd "$work"
-apt download musl
 # The archives of the authors only: what Debian changes in them is not needed.
-apt source --download-only --tar-only python3.11 zlib
-for name in python3.11 zlib; do
-    mkdir -p "$name"
+apt source --download-only --tar-only musl python3.11 zlib
+for name in musl python3.11 zlib; do
+    rm -rf "$name"
+    mkdir "$name"
     tar --extract --file "$name"_*.orig.tar.* --strip-components=1 --directory "$name"
 done
-dpkg-deb --extract musl_*.deb musl
-cp musl/lib/ld-musl-x86_64.so.1 "$root/lib/"
+
+# https://www.sco.com/developers/gabi/latest/ch4.reloc.html#relative_relocations
+cat >packed.c <<END
+static void relocate_packed(struct dso *p) {
+    size_t size, start, *where = 0;
+    if (!search_vec(p->dynv, &size, 35) || !search_vec(p->dynv, &start, 36))
+        return;
+    size_t *entry = laddr(p, start), *end = entry + size / sizeof *entry;
+    for (; entry < end; entry++) {
+        if (*entry & 1) {
+            size_t bits = *entry >> 1;
+            for (size_t *each = where; bits; bits >>= 1, each++)
+                if (bits & 1)
+                    *each += (size_t)p->base;
+            where += 8 * sizeof *where - 1;
+        } else {
+            where = laddr(p, *entry);
+            *where++ += (size_t)p->base;
+        }
+    }
+}
+END
+sed -i -e '/^static int search_vec/,/^}/{/^}/r packed.c
+}' -e 's/^\t\tif (NEED_MIPS_GOT_RELOCS)$/\t\trelocate_packed(p);\n&/' musl/ldso/dynlink.c
+grep -q "relocate_packed(p);" musl/ldso/dynlink.c
+(cd musl && ./configure --disable-static && make --jobs="$(nproc)" lib/libc.so)
+cp musl/lib/libc.so "$root/lib/ld-musl-x86_64.so.1"
 
 # CPython's setup.py adds the system's folders, whose headers are glibc's.
 cat >cc <<END
@@ -51,6 +80,31 @@ exec "$python" -m ziglang ar "\$@"
 END
 chmod +x cc ar
 export CC="$work/cc" AR="$work/ar"
+
+cat >checked.c <<END
+#include <stdarg.h>
+#include <stdio.h>
+
+int __fprintf_chk(FILE *file, int flag, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    int written = vfprintf(file, format, arguments);
+    va_end(arguments);
+    return written;
+}
+
+int __snprintf_chk(char *text, size_t size, int flag, size_t capacity, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    int written = vsnprintf(text, size, format, arguments);
+    va_end(arguments);
+    return written;
+}
+END
+"$CC" -c -fPIC -O2 checked.c -o checked.o
+cp "$folder"/rust/usr/lib/llvm-*/lib/clang/*/lib/linux/libclang_rt.profile-x86_64.a "$root/lib/libclang_rt.profile.a"
+"$AR" r "$root/lib/libclang_rt.profile.a" checked.o
+
 (cd zlib && ./configure --static && make libz.a)
 
 # What configure cannot find out without running a program of the other C library. Debian's musl is older than zig's: it has no preadv2.

@@ -5,9 +5,9 @@
 
 The wheel was built with `RUSTFLAGS=-Cprofile-generate`; the profile is for `RUSTFLAGS=-Cprofile-use=PROFILE`
 (https://doc.rust-lang.org/rustc/profile-guided-optimization.html). scripts/training.py is what runs. Its Python needs
-pyarrow and protobuf, but not ottla. Counts are merged by LLVM's llvm-profdata, which must be as new as the LLVM of the
-Rust compiler: `rustup component add llvm-tools`, or the package llvm-NN of a distribution, in PATH. Without it,
-nothing runs, and the status is 1.
+the dependency group `training` of pyproject.toml, but not ottla. Counts are merged by LLVM's llvm-profdata, which must
+be as new as the LLVM of the Rust compiler: `rustup component add llvm-tools`, or the package llvm-NN of a distribution,
+in PATH. Without it, nothing runs, and the status is 1.
 """
 
 from __future__ import annotations
@@ -77,7 +77,8 @@ def record(
         counts = Path(folder) / "counts"
         path = os.pathsep.join(filter(None, (folder, environment.get("PYTHONPATH"))))
         counting = {**environment, "PYTHONPATH": path, "LLVM_PROFILE_FILE": f"{counts}/%p.profraw"}
-        subprocess.run(training, env=counting, check=True, timeout=PATIENCE)
+        # Standard output is for the table of scripts/wheels.py.
+        subprocess.run(training, env=counting, stdout=sys.stderr, check=True, timeout=PATIENCE)
         command = [merge, "merge", "--output", profile, *counts.glob("*.profraw")]
         subprocess.run(command, env=environment, check=True, timeout=PATIENCE)
 

@@ -210,7 +210,7 @@ def build(
     merge = tool(environment)
     by_profile = bool(python and merge)
     if python and merge:
-        instrumented = built("instrument", "wheel", {"RUSTFLAGS": "-C profile-generate"})
+        instrumented = built("instrument", "wheel", {"RUSTFLAGS": f"-C profile-generate {python.counters}"})
         profile = WORK / f"{platform.target}.profdata"
         training = [*python.command, TRAINING, *python.training]
         record(instrumented, profile, merge, training, python.environment(environment))
@@ -270,12 +270,19 @@ class Python:
         version: Such as `3.11`.
         packages: A folder of packages for it, if it has none itself: pyarrow, and what the training needs.
         training: Options of scripts/training.py.
+        runtime: LLVM's runtime for counters, if the standard library that is built for the platform has none.
     """
 
     command: list[str | Path]
     version: str = ""
     packages: Path | None = None
     training: tuple[str, ...] = ()
+    runtime: Path | None = None
+
+    @property
+    def counters(self) -> str:
+        """Flags of the compiler with which an instrumented library has the runtime."""
+        return f"-Z no-profiler-runtime -C link-arg={self.runtime}" if self.runtime else ""
 
     def environment(self, base: dict[str, str], *folders: Path) -> dict[str, str]:
         """The environment in which it finds these folders and its packages."""
@@ -294,26 +301,27 @@ def python_of(platform: Platform, tools: Path | None) -> Python | None:
     if platform.native:
         # It has the packages itself: `make wheels` installs them.
         return Python([sys.executable])
-    command = emulated(platform, tools)
-    if command is None:
+    root = tools and tools / (platform.machine + "-musl" * platform.musl)
+    command = tools and root and emulated(platform, tools, root)
+    if not command or not root:
         return None
     version = run(f"version-{platform.target}", [*command, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"])
     # An emulated process cannot start another one.
     options = ("--broker-python", sys.executable, "--records", SOME_RECORDS)
     packages = WORK / "site" / f"{platform.target}-packages"
-    python = Python(command, version.strip(), packages, options)
-    # pyarrow needs a newer glibc than ottla does.
-    newer = () if platform.musl else ("--platform", f"manylinux_2_28_{platform.machine}")
+    runtime = next(root.glob("lib/libclang_rt.profile.a"), None)
+    python = Python(command, version.strip(), packages, options, runtime)
+    # pyarrow needs a newer glibc than ottla does; confluent-kafka has no wheel for musl.
+    only_glibc = () if platform.musl else ("--platform", f"manylinux_2_28_{platform.machine}", "confluent-kafka")
     shutil.rmtree(packages, ignore_errors=True)
-    python.install(platform, "packages", packages, *newer, "pyarrow", "protobuf")
+    python.install(platform, "packages", packages, *only_glibc, "pyarrow", "protobuf")
     return python
 
 
-def emulated(platform: Platform, tools: Path | None) -> list[str | Path] | None:
-    """The command of the tools' Python for a platform; None if they have none."""
-    root = tools and tools / (platform.machine + "-musl" * platform.musl)
-    python = root and next(root.glob("usr/bin/python3.*[0-9]"), None)
-    if not (tools and root and python):
+def emulated(platform: Platform, tools: Path, root: Path) -> list[str | Path] | None:
+    """The command of the Python in the platform's folder of the tools; None if there is none."""
+    python = next(root.glob("usr/bin/python3.*[0-9]"), None)
+    if not python:
         return None
     emulator = (
         [tools / f"qemu/usr/bin/qemu-{platform.machine}-static", "-L", root] if platform.machine != MACHINE else []
@@ -354,7 +362,7 @@ def built(platform: Platform, source: Path, rust: Rust, tools: Path | None) -> R
             print(f"{wheel.name} has more than {MOST_BYTES:,} bytes", file=sys.stderr)
             row.failed = True
             row.runs.append("FAILED: size")
-    except FailedError as error:
+    except (FailedError, subprocess.SubprocessError) as error:
         row.failed = True
         row.runs.append(f"FAILED: {error}")
     return row

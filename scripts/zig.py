@@ -2,7 +2,8 @@
 """The zig of scripts/wheels.py: it links a shared library again, by Rust's LLD with options that make it smaller.
 
 zig's compiler driver rejects these options, although it links with an LLD that has them. Its link line names everything
-that is linked: objects, and the C library of the version that the wheel's tag promises.
+that is linked: objects, and the C library of the version that the wheel's tag promises. zig calls musl `libc.so`; a
+wheel calls it what Alpine Linux does, and its loader takes either name for itself.
 """
 
 from __future__ import annotations
@@ -10,8 +11,10 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 # As in wheel.sh.
@@ -49,8 +52,21 @@ def link(arguments: list[str]) -> int:
         print("scripts/zig.py: zig printed no link line that begins with 'ld.lld'; it printed:", file=sys.stderr)
         sys.stderr.write(linked.stderr)
         return 1
-    command = [lld(), "-flavor", "gnu", *shlex.split(lines[-1]), *options, *SMALLER]
-    return subprocess.run(command, check=False, timeout=PATIENCE).returncode
+    machine = arguments[arguments.index("-target") + 1].split("-")[0]
+    with tempfile.TemporaryDirectory() as folder:
+        parts = [as_in_alpine(part, machine, folder) for part in shlex.split(lines[-1])]
+        command = [lld(), "-flavor", "gnu", *parts, *options, *SMALLER]
+        return subprocess.run(command, check=False, timeout=PATIENCE).returncode
+
+
+def as_in_alpine(part: str, machine: str, folder: str) -> str:
+    """A part of the link line; for musl, a copy that has Alpine's name."""
+    if Path(part).name != "libc.so":
+        return part
+    copy = shutil.copy(part, folder)
+    command = ["patchelf", "--set-soname", f"libc.musl-{machine}.so.1", copy]
+    subprocess.run(command, check=True, timeout=60)
+    return copy
 
 
 if __name__ == "__main__":
