@@ -38,7 +38,7 @@ version=$(apt-cache -o Dir::State::lists="$folder/apt/$machine/lists" depends li
 llvm=$(apt-cache -o Dir::State::lists="$folder/apt/$machine/lists" depends "libstd-rust-web-$version" | sed -n 's/.*Depends: \(libllvm.*\)/\1/p')
 unpack "$machine" "$folder/rust" rustc-web libstd-rust-web-dev "libstd-rust-web-$version" "$llvm" "llvm-${llvm#libllvm}" rust-web-src \
     "libclang-rt-${llvm#libllvm}-dev"
-unpack arm64 "$folder/rust" libstd-rust-web-dev
+unpack arm64 "$folder/rust" libstd-rust-web-dev "libclang-rt-${llvm#libllvm}-dev"
 unpack "$machine" "$folder/qemu" qemu-user-static
 unpack arm64 "$folder/aarch64" libc6 libgcc-s1 zlib1g libexpat1 libssl3 libffi8 libbz2-1.0 liblzma5 libuuid1 libsqlite3-0 libstdc++6 \
     libpython3.11-minimal libpython3.11-stdlib python3.11-minimal python3.11 media-types

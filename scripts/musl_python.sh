@@ -1,26 +1,28 @@
 #!/bin/sh
-# Builds a CPython for musl from Debian's sources into FOLDER/x86_64-musl, where `make wheels TOOLS=FOLDER` looks for it: neither Debian
+# Builds a CPython for musl from Debian's sources into FOLDER/MACHINE-musl, where `make wheels TOOLS=FOLDER` looks for it: neither Debian
 # nor PyPI has one. zig compiles it (`scripts/packages.sh --group=release` installs zig). The loader that runs it is musl from Debian's
 # sources; those are of 1.2.3, which knows no relative relocations in packed form (DT_RELR) as the libraries of pyarrow have them, so
 # these are added. The interpreter lacks the modules that need a library other than zlib, such as ssl and ctypes: ottla needs none of them.
 # LLVM's runtime for counters goes there too, by which a wheel for musl is profiled. Debian's was compiled for glibc, with checks of buffers
 # (_FORTIFY_SOURCE) that musl has no functions for: two of those are added.
-# debian_toolchain.sh FOLDER comes before this script.
-# Usage: musl_python.sh FOLDER
+# debian_toolchain.sh FOLDER comes before this script. MACHINE is x86_64 or aarch64; without it, the one of this machine.
+# Usage: musl_python.sh FOLDER [MACHINE]
 set -eu
 mkdir -p "$1"
 folder=$(cd "$1" && pwd)
+machine=${2:-$(uname -m)}
 python=$PWD/.venv/bin/python
-work=$folder/musl
-root=$folder/x86_64-musl
+work=$folder/musl-$machine
+root=$folder/$machine-musl
 state=$folder/apt/source
 mkdir -p "$work" "$root/lib" "$state/lists/partial" "$state/cache/archives/partial"
 
-# Where the system's packages come from, their sources are too; its own lists stay as they are.
+# Where the system's packages come from, their sources are too; its own lists stay as they are. Mirrors may lack the archives of security
+# updates.
 {
     apt-get indextargets --format 'deb $(SITE) $(RELEASE) $(COMPONENT)' 'Created-By: Packages'
     apt-get indextargets --format 'deb-src $(SITE) $(RELEASE) $(COMPONENT)' 'Created-By: Packages'
-} | sort -u >"$state/sources.list"
+} | grep -v security | sort -u >"$state/sources.list"
 apt() {
     apt-get --quiet=2 -o APT::Sandbox::User="$(id -un)" -o Dir::Etc::sourcelist="$state/sources.list" -o Dir::Etc::sourceparts=/dev/null \
         -o Dir::State::lists="$state/lists" -o Dir::Cache="$state/cache" "$@"
@@ -59,8 +61,6 @@ END
 sed -i -e '/^static int search_vec/,/^}/{/^}/r packed.c
 }' -e 's/^\t\tif (NEED_MIPS_GOT_RELOCS)$/\t\trelocate_packed(p);\n&/' musl/ldso/dynlink.c
 grep -q "relocate_packed(p);" musl/ldso/dynlink.c
-(cd musl && ./configure --disable-static && make --jobs="$(nproc)" lib/libc.so)
-cp musl/lib/libc.so "$root/lib/ld-musl-x86_64.so.1"
 
 # CPython's setup.py adds the system's folders, whose headers are glibc's.
 cat >cc <<END
@@ -72,14 +72,15 @@ for argument; do
     *) arguments+=("\$argument") ;;
     esac
 done
-exec "$python" -m ziglang cc -target x86_64-linux-musl -dynamic -w -Wno-date-time "\${arguments[@]}"
+exec "$python" -m ziglang cc -target $machine-linux-musl -dynamic -w -Wno-date-time "\${arguments[@]}"
 END
-cat >ar <<END
-#!/bin/sh
-exec "$python" -m ziglang ar "\$@"
-END
-chmod +x cc ar
-export CC="$work/cc" AR="$work/ar"
+for name in ar ranlib; do
+    printf '#!/bin/sh\nexec "%s" -m ziglang %s "$@"\n' "$python" $name >$name
+done
+chmod +x cc ar ranlib
+export CC="$work/cc" AR="$work/ar" RANLIB="$work/ranlib"
+(cd musl && ./configure --target="$machine-linux-musl" --disable-static && make --jobs="$(nproc)" lib/libc.so)
+cp musl/lib/libc.so "$root/lib/ld-musl-$machine.so.1"
 
 cat >checked.c <<END
 #include <stdarg.h>
@@ -102,7 +103,7 @@ int __snprintf_chk(char *text, size_t size, int flag, size_t capacity, const cha
 }
 END
 "$CC" -c -fPIC -O2 checked.c -o checked.o
-cp "$folder"/rust/usr/lib/llvm-*/lib/clang/*/lib/linux/libclang_rt.profile-x86_64.a "$root/lib/libclang_rt.profile.a"
+cp "$folder"/rust/usr/lib/llvm-*/lib/clang/*/lib/linux/libclang_rt.profile-"$machine".a "$root/lib/libclang_rt.profile.a"
 "$AR" r "$root/lib/libclang_rt.profile.a" checked.o
 
 (cd zlib && ./configure --static && make libz.a)
@@ -114,8 +115,12 @@ export READELF=/usr/bin/readelf ZLIB_CFLAGS="-I$work/zlib" ZLIB_LIBS="-L$work/zl
 mkdir -p build
 cd build
 # The suffix of extension modules (linux-musl) follows from --build. It differs from --host, or configure would run what it compiles.
-../python3.11/configure --host=x86_64-linux-musl --build=x86_64-pc-linux-musl --with-build-python="$(command -v python3.11)" \
+../python3.11/configure --host="$machine-linux-musl" --build="$(uname -m)-pc-linux-musl" --with-build-python="$(command -v python3.11)" \
     --disable-test-modules --without-ensurepip --prefix="$root/usr" CFLAGS="-O1 -g0"
 make --jobs="$(nproc)"
 make install
-"$root/lib/ld-musl-x86_64.so.1" "$root/usr/bin/python3.11" --version
+if [ "$machine" = "$(uname -m)" ]; then
+    "$root/lib/ld-musl-$machine.so.1" "$root/usr/bin/python3.11" --version
+else
+    "$folder/qemu/usr/bin/qemu-$machine-static" -L "$root" "$root/usr/bin/python3.11" --version
+fi
