@@ -80,6 +80,10 @@ done
 chmod +x cc ar ranlib
 export CC="$work/cc" AR="$work/ar" RANLIB="$work/ranlib"
 (cd musl && ./configure --target="$machine-linux-musl" --disable-static && make --jobs="$(nproc)" lib/libc.so)
+# zig adds a runtime of its own, which hides what it has in common with the C library. So the objects are linked again, with LLVM's.
+llvm=$(echo "$folder"/rust/usr/lib/llvm-*/lib/clang/*/lib/linux)
+(cd musl && "$python" -m ziglang ld.lld -shared -e _dlstart --hash-style=both -Bsymbolic-functions --dynamic-list=dynamic.list \
+    -o lib/libc.so $(find obj/src obj/ldso -name '*.lo') "$llvm/libclang_rt.builtins-$machine.a")
 cp musl/lib/libc.so "$root/lib/ld-musl-$machine.so.1"
 
 cat >checked.c <<END
@@ -103,7 +107,7 @@ int __snprintf_chk(char *text, size_t size, int flag, size_t capacity, const cha
 }
 END
 "$CC" -c -fPIC -O2 checked.c -o checked.o
-cp "$folder"/rust/usr/lib/llvm-*/lib/clang/*/lib/linux/libclang_rt.profile-"$machine".a "$root/lib/libclang_rt.profile.a"
+cp "$llvm/libclang_rt.profile-$machine.a" "$root/lib/libclang_rt.profile.a"
 "$AR" r "$root/lib/libclang_rt.profile.a" checked.o
 
 (cd zlib && ./configure --static && make libz.a)
