@@ -17,6 +17,7 @@ mod number;
 mod protobuf;
 mod text;
 mod time;
+mod varint;
 
 pub use avro::avro_schema;
 pub use ddl::{ddl_fields, is_ddl};

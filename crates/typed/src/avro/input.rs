@@ -1,10 +1,13 @@
 //! Avro's binary encoding: its primitive values.
 
 use crate::error::{Bad, Filled};
+use crate::varint::varint;
 
 /// The most elements of arrays and maps, and skipped records, of a value that take no bytes.
 /// Without a bound, ten bytes can request more than there is memory.
 const EMPTY_ELEMENTS: usize = 1 << 16;
+
+const NOT_UTF8: &str = "a string is not UTF-8";
 
 #[derive(Debug, Clone)]
 pub(crate) struct Input<'a> {
@@ -59,32 +62,21 @@ impl<'a> Input<'a> {
     /// A number in zigzag and seven bits a byte.
     #[inline]
     pub(crate) fn long(&mut self) -> Filled<i64> {
-        match self.rest.split_first() {
-            Some((byte @ ..0x80, rest)) => {
-                self.rest = rest;
-                Ok(i64::from(byte >> 1) ^ -i64::from(byte & 1))
-            }
-            _ => self.long_of_bytes(),
-        }
+        let Some((value, rest)) = varint(self.rest) else {
+            return Err(self.no_number());
+        };
+        self.rest = rest;
+        // The lowest bit is the sign.
+        Ok((value >> 1) as i64 ^ -((value & 1) as i64))
     }
 
-    fn long_of_bytes(&mut self) -> Filled<i64> {
-        let mut value = 0_u64;
-        for (index, byte) in self.rest.iter().take(10).enumerate() {
-            if index == 9 && *byte > 1 {
-                break;
-            }
-            value |= u64::from(byte & 0x7f) << (7 * index);
-            if *byte < 0x80 {
-                self.rest = self.rest.get(index + 1..).unwrap_or_default();
-                return Ok((value >> 1) as i64 ^ -((value & 1) as i64));
-            }
-        }
-        Err(Bad::new(if self.rest.len() < 10 {
+    #[cold]
+    fn no_number(&self) -> Bad {
+        Bad::new(if self.rest.len() < 10 {
             "it ends inside of a number"
         } else {
             "a number has more than 64 bits"
-        }))
+        })
     }
 
     #[inline]
@@ -108,7 +100,18 @@ impl<'a> Input<'a> {
 
     #[inline]
     pub(crate) fn text(&mut self) -> Filled<&'a str> {
-        std::str::from_utf8(self.bytes()?).map_err(|_| Bad::new("a string is not UTF-8"))
+        std::str::from_utf8(self.bytes()?).map_err(|_| Bad::new(NOT_UTF8))
+    }
+
+    /// The bytes of a text.
+    #[inline]
+    pub(crate) fn utf8(&mut self) -> Filled<&'a [u8]> {
+        let bytes = self.bytes()?;
+        // Most texts are short, for which this is faster.
+        if bytes.is_ascii() || std::str::from_utf8(bytes).is_ok() {
+            return Ok(bytes);
+        }
+        Err(Bad::new(NOT_UTF8))
     }
 
     pub(crate) fn boolean(&mut self) -> Filled<bool> {

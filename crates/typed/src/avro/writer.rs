@@ -115,7 +115,7 @@ impl Writer {
             (Plan::Float, values) => float(values, f32::from_le_bytes(input.chunk()?).into())?,
             (Plan::Double, values) => float(values, f64::from_le_bytes(input.chunk()?))?,
             (Plan::Bytes, Values::Binary(slices)) => slices.push(input.bytes()?)?,
-            (Plan::Text, Values::Text(slices)) => slices.push(input.text()?.as_bytes())?,
+            (Plan::Text, Values::Text(slices)) => slices.push(input.utf8()?)?,
             (Plan::Fixed(size), Values::Binary(slices)) => slices.push(input.take(*size)?)?,
             (Plan::Fixed(size), Values::Fixed(_, data)) => {
                 data.extend_from_slice(input.take(*size)?)

@@ -1,6 +1,7 @@
 //! The wire format: tags, and what stands behind them.
 
 use crate::error::{Bad, Filled};
+use crate::varint::varint;
 
 /// How deep groups nest, which are only passed over.
 const DEEPEST: usize = 100;
@@ -52,19 +53,12 @@ impl<'a> Wire<'a> {
             .map(|value| Some((number, value)))
     }
 
+    #[inline]
     pub(super) fn varint(&mut self) -> Filled<u64> {
-        let mut value = 0_u64;
-        for (index, byte) in self.0.iter().take(10).enumerate() {
-            if index == 9 && *byte > 1 {
-                break;
-            }
-            value |= u64::from(byte & 0x7f) << (7 * index);
-            if *byte < 0x80 {
-                self.0 = self.0.get(index + 1..).unwrap_or_default();
-                return Ok(value);
-            }
-        }
-        Err(Bad::new("it is no Protobuf: a number does not end"))
+        let (value, rest) =
+            varint(self.0).ok_or_else(|| Bad::new("it is no Protobuf: a number does not end"))?;
+        self.0 = rest;
+        Ok(value)
     }
 
     pub(super) fn chunk<const N: usize>(&mut self) -> Filled<[u8; N]> {
