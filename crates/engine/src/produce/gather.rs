@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use ottla_protocol::compression::Compression;
 use ottla_protocol::{ApiKey, Uuid};
+use rustc_hash::FxHashMap;
 
 use crate::api::TOPIC_IDS;
 use crate::cluster::{Cluster, Lane, LinkId};
@@ -207,6 +208,7 @@ impl<T: Clone> Accumulator<T> {
             .identity
             .filter(|_| self.is_idempotent && version >= BATCHES);
         let mut topics: Vec<ParcelTopic> = Vec::new();
+        let mut places: FxHashMap<Arc<str>, usize> = FxHashMap::default();
         let mut batches = Vec::with_capacity(chosen.len());
         let (mut records, mut bytes) = (0, 0);
         for index in chosen {
@@ -228,13 +230,16 @@ impl<T: Clone> Accumulator<T> {
             batches.push((*index, batch.id));
             queue.sent.push_back(batch);
             queue.link = Some(link);
-            match topics.iter_mut().find(|topic| topic.name == queue.topic) {
-                Some(topic) => topic.partitions.push(part),
-                None => topics.push(ParcelTopic {
+            let place = *places.entry(Arc::clone(&queue.topic)).or_insert_with(|| {
+                topics.push(ParcelTopic {
                     name: Arc::clone(&queue.topic),
                     id: queue.topic_id,
-                    partitions: vec![part],
-                }),
+                    partitions: Vec::new(),
+                });
+                topics.len() - 1
+            });
+            if let Some(topic) = topics.get_mut(place) {
+                topic.partitions.push(part);
             }
         }
         cluster.context.meters.produce_sent(records);

@@ -11,7 +11,7 @@ use arrow_schema::{ArrowError, DataType, Schema, SchemaRef};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyTuple};
+use pyo3::types::{PyCapsule, PyList, PyTuple};
 
 use crate::bridge::calls::{Guarded, guarded};
 
@@ -128,6 +128,10 @@ pub(crate) fn record_batch(chunk: &ArrayRef) -> PyResult<RecordBatch> {
 /// True when `data` offers one of the two methods.
 pub(crate) fn is_arrow(data: &Bound<'_, PyAny>) -> PyResult<bool> {
     let py = data.py();
+    // Python makes an error for each attribute that is not there, which is a fifth of the time of a short `send_many`.
+    if data.is_exact_instance_of::<PyList>() {
+        return Ok(false);
+    }
     Ok(data.guarded_has(intern!(py, "__arrow_c_stream__"))?
         || data.guarded_has(intern!(py, "__arrow_c_array__"))?)
 }
