@@ -244,8 +244,8 @@ def _twice(scenario: Scenario) -> list[Goal]:
 
 
 def _alike(mine: Way, peer: Way) -> bool:
-    """`send` is compared with `produce`, and a call that takes many records with `produce_batch`; all else with all. Not
-    compared is `read`, which keeps the whole topic in memory: no way of a peer does."""
+    """`send` is compared with `produce`, and a call that takes many records with `produce_batch`; all else with all.
+    `read` is not compared: it keeps the whole topic in memory, as no way of a peer does."""
     if mine.label == "read, decoded":
         return False
     singly = peer.label.startswith("produce") and not peer.label.startswith("produce_batch")
