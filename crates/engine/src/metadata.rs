@@ -141,8 +141,8 @@ impl Metadata {
     }
 
     /// Handles a response that came in this `version` of Metadata, and reports to `observer` what
-    /// changed. Brokers are replaced; topics only where the response names them. Returns whether anything changed of a
-    /// topic that was known before.
+    /// changed. Brokers are replaced; topics only where the response names them. Returns whether what
+    /// was known before may have changed: brokers, or one of its topics.
     pub(crate) fn update(
         &mut self,
         answer: &MetadataResponse,

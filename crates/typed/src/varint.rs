@@ -46,26 +46,26 @@ fn byte_by_byte(bytes: &[u8]) -> Option<(u64, &[u8])> {
     None
 }
 
+/// Appends a number as [`varint`] reads it.
+pub(crate) fn put_varint(mut value: u64, out: &mut Vec<u8>) {
+    while value >= 0x80 {
+        out.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}
+
 #[cfg(test)]
 mod tests {
-    use super::varint;
-
-    fn written(mut value: u64) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        while value >= 0x80 {
-            bytes.push(value as u8 | 0x80);
-            value >>= 7;
-        }
-        bytes.push(value as u8);
-        bytes
-    }
+    use super::{put_varint, varint};
 
     /// Numbers of each length, at the end of the bytes and with more behind them.
     #[test]
     fn numbers_of_every_length_are_read() {
         let powers = (0..64).map(|bits| 1_u64 << bits);
         for value in powers.flat_map(|power| [power - 1, power, power | 0x5555_5555, !power]) {
-            let bytes = written(value);
+            let mut bytes = Vec::new();
+            put_varint(value, &mut bytes);
             for behind in [&[][..], &[0xff; 9], &[0; 9]] {
                 let whole = [&bytes, behind].concat();
                 assert_eq!(varint(&whole), Some((value, behind)), "{value}");

@@ -1,7 +1,7 @@
 //! Avro's binary encoding: its primitive values.
 
 use crate::error::{Bad, Filled};
-use crate::varint::varint;
+use crate::varint::{put_varint, varint};
 
 /// The most elements of arrays and maps, and skipped records, of a value that take no bytes.
 /// Without a bound, ten bytes can request more than there is memory.
@@ -135,10 +135,5 @@ impl<'a> Input<'a> {
 
 /// Writes a number in zigzag and seven bits a byte, as [`Input::long`] reads it.
 pub(crate) fn put_long(value: i64, out: &mut Vec<u8>) {
-    let mut left = ((value << 1) ^ (value >> 63)) as u64;
-    while left >= 0x80 {
-        out.push(left as u8 | 0x80);
-        left >>= 7;
-    }
-    out.push(left as u8);
+    put_varint(((value << 1) ^ (value >> 63)) as u64, out);
 }

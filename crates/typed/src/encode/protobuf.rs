@@ -11,6 +11,7 @@ use crate::column::DecimalType;
 use crate::error::{Bad, Filled, SchemaError};
 use crate::protobuf::{DELIMITED_MESSAGE, FieldType, File};
 use crate::time;
+use crate::varint::put_varint as varint;
 
 const TIMESTAMP: &str = "google.protobuf.Timestamp";
 
@@ -484,14 +485,6 @@ fn bytes(value: &[u8], out: &mut Vec<u8>) {
 
 fn tag(number: u32, wire: u32, out: &mut Vec<u8>) {
     varint(u64::from(number) << 3 | u64::from(wire), out);
-}
-
-fn varint(mut value: u64, out: &mut Vec<u8>) {
-    while value >= 0x80 {
-        out.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    out.push(value as u8);
 }
 
 fn within(name: &str, error: SchemaError) -> SchemaError {
