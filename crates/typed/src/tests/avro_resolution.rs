@@ -218,13 +218,8 @@ fn few_types_do_not_make_many_plans() {
 #[test]
 fn a_time_is_within_a_day() {
     let long = |value: i64| {
-        let mut left = ((value << 1) ^ (value >> 63)) as u64;
         let mut out = Vec::new();
-        while left >= 0x80 {
-            out.push(left as u8 | 0x80);
-            left >>= 7;
-        }
-        out.push(left as u8);
+        crate::avro::put_long(value, &mut out);
         out
     };
     let day = 86_400_000;
